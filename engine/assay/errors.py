@@ -23,6 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 __all__ = [
     "AssayError",
@@ -318,6 +319,18 @@ def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """
     match = closest(word, choices, cutoff)
     return f"Did you mean `{printable(match)}`?" if match else ""
+
+
+def likely_ending(path: str | Path, endings: Sequence[str]) -> str:
+    """Return a question that names an output with the ending it probably should have, or ``""``.
+
+    Args:
+        path: The path, whose ending cannot be written.
+        endings: Those that can; the first is taken for a path without one.
+    """
+    path = Path(path)
+    ending = closest(path.suffix, endings, 0.5) if path.suffix else endings[0]
+    return f"Did you mean {shown_path(path.with_suffix(ending))}?" if ending and path.name else ""
 
 
 @contextlib.contextmanager

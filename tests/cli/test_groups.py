@@ -49,6 +49,26 @@ def test_it_prints_the_models_and_their_pairs(rewards):
     assert "few tasks (5)" in said
 
 
+def test_long_tables_are_cut_and_say_how_models_are_taken_together(tmp_path):
+    path = tmp_path / "rewards.parquet"
+    rows = [
+        {"task_id": f"t{at % 2}", "model": f"m{at // 4:02}", "reward": at % 3 / 2, "passed": at % 3 == 2}
+        for at in range(280)
+    ]
+    pl.DataFrame(rows).write_parquet(path)
+    shown = run(path).stderr
+    assert "note: split by model; --by none takes all groups together" in shown
+    assert "… and 50 more of model in --json" in shown
+    assert max(map(shown.count, ("m19 ", "m20 ", "m69 "))) == shown.count("m19 ") > 0
+    assert shown.count("m20 ") == 0
+    together = run(path, "--by", "none").stderr
+    assert "split by" not in together
+    assert "m00" not in together
+    assert assay.groups(path, by="none").as_json() == assay.groups(path, by=()).as_json()
+    pl.read_parquet(path).rename({"model": "none"}).write_parquet(tmp_path / "one.parquet")
+    assert assay.groups(tmp_path / "one.parquet", by="none").facts["by"] == ["none"]
+
+
 def test_the_json_is_that_of_the_python_twin_and_the_same_each_time(rewards):
     first, second = (run(rewards, "--json", "--ci", "bootstrap", "--seed", "3") for _ in range(2))
     assert first.stdout == second.stdout
@@ -107,6 +127,7 @@ def test_it_takes_what_trainers_and_evaluators_compute(rewards, tmp_path):
         (["--thresholds", "half"], "--thresholds half: expected shares from 0 to 1."),
         (["--length", "tokens"], "--length tokens:"),
         (["--out", "groups.html"], "--out groups.html: expected a name that ends in .parquet, .jsonl, .csv."),
+        (["--out", "groups.parq"], "Did you mean groups.parquet?"),
         (["--out", "none/groups.csv"], "there is no folder"),
         (["--eps", "nan"], "--eps nan"),
     ],

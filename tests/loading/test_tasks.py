@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import assay
+from assay.insight.probing.tasks import task_of
 from assay.loading.tasks import load_tasks
 
 SPEC = {"id": "v", "checks": [{"type": "task_expectations"}]}
@@ -137,6 +138,23 @@ def test_what_a_task_says_replaces_what_the_rollout_says():
 def test_the_completion_is_always_the_rollout_s():
     tasks = [{**TASKS[0], "completion": "alpha, says the reference answer"}]
     assert rewards([{"task_id": "a", "completion": "no"}], tasks) == [0.0]
+
+
+def test_the_messages_of_a_task_are_what_it_asks_and_not_a_completion(tmp_path):
+    asked = [{"role": "user", "content": "Where is Bergen?"}]
+    (tmp_path / "tasks.jsonl").write_text(lines([{"task_id": "a", "messages": asked, "answer": "Norway"}]))
+    rollouts = [{"task_id": "a", "completion": "in Norway"}]
+    spec = {
+        "checks": [
+            {"type": "contains", "value": {"column": "answer"}},
+            {"type": "contains", "value": "Bergen", "on": [{"column": "messages"}]},
+        ]
+    }
+    scored = assay.score(rollouts, spec, tasks=tmp_path / "tasks.jsonl", keep=["messages"])
+    assert scored["reward"].to_list() == [1.0]
+    assert json.loads(scored["messages"][0]) == asked
+    assert not load_tasks(tmp_path / "tasks.jsonl")[1]
+    assert task_of({"completion": "x", "messages": asked}).prompt == "Where is Bergen?"
 
 
 def test_columns_of_the_tasks_reach_the_output_only_when_kept():

@@ -37,6 +37,14 @@ def test_processes_say_what_this_process_says(workers):
     assert assay.score(ROWS, rubric, workers=workers).equals(assay.score(ROWS, rubric))
 
 
+def test_an_exception_in_a_process_is_logged_with_its_line(caplog):
+    rows = [{"completion": "x", "info": {"n": 1}}] * 3
+    with caplog.at_level("ERROR", logger="assay"):
+        assay.score(rows, assay.Rubric(funcs=[desk.fails]), workers=1)
+    (record,) = caplog.records
+    assert 'desk_rewards.py, line 22: return info["missing"]' in record.message
+
+
 LOST = {
     desk.sleeps: ("TimeoutError: no answer within 0.3 s", "7"),
     desk.backtracks: ("TimeoutError: no answer within 0.3 s", "7"),

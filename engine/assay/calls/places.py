@@ -4,14 +4,14 @@ import contextlib
 import logging
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from assay.errors import printable, said_by, shown_path
 
-__all__ = ["defined_at", "failure", "place_of", "raised_at"]
+__all__ = ["defined_at", "failure", "place_of", "raised_at", "remember"]
 
 _logger = logging.getLogger("assay.calls")
 _MOST = 1000
@@ -55,6 +55,13 @@ def failure(error: BaseException, owner: object = None, name: str = "") -> str:
 def place_of(message: str) -> str:
     """Return the line of users' code that raised an exception with a message, in this process; ``""`` if it is not known."""
     return _PLACES.get(message, "")
+
+
+def remember(places: Mapping[str, str]) -> None:
+    """Remember the lines that raised exceptions in another process, by message."""
+    for message, place in places.items():
+        if len(_PLACES) < _MOST:
+            _PLACES.setdefault(message, place)
 
 
 def defined_at(function: Callable[..., Any]) -> str:

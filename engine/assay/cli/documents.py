@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from assay.cli.tables import print_table
-from assay.errors import UsageError, printable, shown_path
+from assay.errors import UsageError, likely_ending, printable, shown_path
 from assay.system.atomic_file import check_target, new_file
 from assay.system.stdout import write_data
 from assay.writing.documents import Document, Lines, Quote, Table
@@ -30,7 +30,9 @@ def check_out(out: str | None, *, overwrite: bool, others: tuple[str, ...] = ())
         return None
     path, endings = Path(out), (*others, *_ENDINGS)
     if path.suffix.lower() not in endings:
-        raise UsageError(f"--out {shown_path(out)}: expected a name that ends in {', '.join(endings)}.")
+        raise UsageError(
+            f"--out {shown_path(out)}: expected a name that ends in {', '.join(endings)}.", likely_ending(out, endings)
+        )
     check_target(path, overwrite=overwrite, how="--overwrite")
     return path
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["print_groups"]
 
 _PAIRS_SHOWN = 20
+_MODELS_SHOWN = 20
 
 
 def print_groups(console: Console, groups: "Groups") -> None:
@@ -24,6 +25,7 @@ def print_groups(console: Console, groups: "Groups") -> None:
     numbers = (counted(facts[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
     console.print(" · ".join(numbers), highlight=False)
     by, models = list(facts["by"]), groups.as_json()["summary"]
+    few, left_out, models = _few(models), len(models) - _MODELS_SHOWN, models[:_MODELS_SHOWN]
     names = [name for name in (models[0]["metrics"] if models else ()) if name not in _REPEATED]
     passing = [name for name in names if name.startswith("pass")]
     shares = [name for name in names if name.startswith(("flat", "all_"))]
@@ -51,9 +53,12 @@ def print_groups(console: Console, groups: "Groups") -> None:
         keys | dict.fromkeys([*shares, "row mean", "design effect"], True),
         ([*_values(model, by), *_cells(model, shares), *_row_mean(model)] for model in models),
     )
+    if left_out > 0:
+        line = f"… and {left_out:,} more of {', '.join(by)} in --json"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     if groups.pairs.height:
         _print_pairs(console, groups.pairs)
-    print_notes(console, [*_few(models), *groups.notes])
+    print_notes(console, [*few, *groups.notes])
 
 
 _FIRST, _WIDE = 5, 8

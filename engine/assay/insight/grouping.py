@@ -159,7 +159,7 @@ def groups(
 
     Args:
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
-        by: Columns whose values are summarised and compared; by default ``model``, if there is one.
+        by: Columns whose values are summarised and compared; by default ``model``, if there is one; ``none`` for all groups together.
         k: Sizes of subsets; by default 1, 4 and 8, as far as groups have so many rows.
         thresholds: Shares of a subset that must pass, for G-Pass@k: columns ``g-pass@4_0.5``, and ``mg-pass@4``.
         vote: Column with each row's answer, for maj@k: the answer that most rows of a subset give, nulls abstaining.
@@ -198,6 +198,8 @@ def groups(
     ks = _sizes(options, measured)
     table = _with_subsets(measured, ks, options.thresholds, passed=options.has_passed)
     summary, pairs = _summary(options, table), _pairs(options, table)
+    if by is None and summary.select(options.by).n_unique() > 1:
+        options.notes.insert(0, f"split by {', '.join(options.by)}; --by none takes all groups together")
     _note(options, table, ks, left_out)
     facts: dict[str, Any] = {"rows": int(table["rows"].sum()) + left_out, "scored": int(table["scored"].sum())}
     facts |= {"groups": table.height, "tasks": table[_TASK].n_unique(), "left_out": left_out}
@@ -262,7 +264,8 @@ def _options(
     if not tasks:
         fact = f"{result.name}: no column names the task of a row, as `task_id` or `example_id` would."
         raise UsageError(fact, "Name one: --task COLUMN")
-    chosen = result.keys(names_of(by), "--by") if by is not None else result.present(["model"])
+    names = () if by == "none" and "none" not in result.schema else names_of(by)
+    chosen = result.keys(names, "--by") if by is not None else result.present(["model"])
     keys = tuple(dict.fromkeys((*result.groups(tasks, names_of(group)), *chosen)))
     if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import Reading
 from assay.loading.harbor import harbor_tasks, is_harbor, text_of
+from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION, HIDDEN, TASK_FOUND, TASK_ID
 from assay.system.documents import parse_text
@@ -24,6 +26,9 @@ from assay.values.rows import from_rows
 __all__ = ["content_of_tasks", "join_tasks", "load_tasks", "override_notes", "read_whole"]
 
 _OWN = HIDDEN + "own/"
+
+_AS_ANSWERS = "read as messages (detected)"
+"""How a file is read whose only texts are chats; those of a task ask, and have no completion."""
 
 
 def load_tasks(
@@ -52,7 +57,10 @@ def load_tasks(
         tasks, notes = harbor_tasks(path)
         frame = _task_rows(path, tasks, exact)
     else:
-        opened = open_rollouts(source, Reading(storage_options=storage_options, max_bad_rows="100%", exact=exact))
+        reading = Reading(storage_options=storage_options, max_bad_rows="100%", exact=exact)
+        opened = open_rollouts(source, reading)
+        if any((file.read_as or "").startswith(_AS_ANSWERS) for file in opened.inputs):
+            opened = open_rollouts(source, replace(reading, preset=NONE))
         for bad in opened.bad:
             raise InputError(f"{bad.file}:{bad.line}: {bad.reason}", "Fix the task table: every line must be a task.")
         frame = opened.frame

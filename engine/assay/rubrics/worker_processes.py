@@ -25,6 +25,7 @@ from typing import Any
 from assay.calls.async_runner import run_async
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
 from assay.calls.loop_thread import run_to_end
+from assay.calls.places import place_of, remember
 from assay.calls.runner import Interrupted, Work, run_here
 from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
@@ -173,7 +174,7 @@ class Workers:
 
     def _receive(self, worker: "_Worker", work: Work, unfinished: deque[Piece], limits: Limits) -> float | None:
         try:
-            status, outcome, seconds = worker.pipe.recv()
+            status, outcome, seconds, *places = worker.pipe.recv()
         except (EOFError, OSError):
             worker.process.join()
             death = failed(RuntimeError(f"its process died, exit code {worker.process.exitcode}"))
@@ -186,6 +187,7 @@ class Workers:
                 f"The reward functions cannot be loaded in a worker process: {outcome}",
                 "Define them at the top of a module that can be imported.",
             )
+        remember(*places)
         first = worker.piece[0] if worker.piece else 0
         for number, (scores, errors) in enumerate(zip(*outcome, strict=True)):
             for row, score in enumerate(scores):
@@ -406,4 +408,6 @@ def _make_calls(pipe: Connection, cell: Any, runner: asyncio.Runner) -> None:
                 run_to_end(runner.get_loop(), run_async(work, limits, shared))
         except Interrupted:
             raise KeyboardInterrupt from None
-        pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
+        messages = {message for errors in work.errors for message in errors.values()}
+        places = {message: place_of(message) for message in messages if place_of(message)}
+        pipe.send(("done", (work.scores, work.errors), time.monotonic() - started, places))

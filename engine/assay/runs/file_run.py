@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.compiling.plan import Plan
-from assay.errors import UsageError, counted, path_text, shown_path
+from assay.errors import UsageError, counted, likely_ending, path_text, shown_path
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.remote import is_url
 from assay.loading.presets.preset import as_data
@@ -78,7 +78,7 @@ class FileRun:
         path = Path(self.out)
         if path.suffix.lower() not in ENDINGS:
             endings = f"{', '.join(ENDINGS)}, / for a folder of parts, or - for standard output"
-            raise UsageError(f"{shown_path(self.out)}: the ending must be {endings}.")
+            raise UsageError(f"{shown_path(self.out)}: the ending must be {endings}.", likely_ending(path, ENDINGS))
         check_target(path, overwrite=self.options["overwrite"], how="--overwrite")
 
     def check_apart(self, source: Rollouts) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
-from assay.errors import UsageError, counted, printable, shown_path
+from assay.errors import UsageError, counted, likely_ending, printable, shown_path
 from assay.system.stdout import write_data
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def _write(out: Path, text: str, imported: "Imported", *, overwrite: bool) -> st
     from assay.system.atomic_file import check_target, new_file
 
     if out.suffix.lower() not in (".yaml", ".yml"):
-        raise UsageError(f"{shown_path(out)}: the verifier is written as YAML.", "Use a name that ends in .yaml")
+        hint = likely_ending(out, (".yaml", ".yml")) or "Use a name that ends in .yaml"
+        raise UsageError(f"{shown_path(out)}: the verifier is written as YAML.", hint)
     files = {out: text}
     if imported.tasks:
         files[out.with_suffix(".tasks.jsonl")] = tasks_text(imported)

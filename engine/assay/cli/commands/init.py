@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
-from assay.errors import UsageError, printable, shown_path
+from assay.errors import UsageError, likely_ending, printable, shown_path
 
 __all__ = ["STARTER", "init"]
 
@@ -79,7 +79,8 @@ def init(
     from assay.system.atomic_file import check_target, new_file
 
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise UsageError(f"{shown_path(path)}: the verifier is written as YAML.", "Use a name that ends in .yaml")
+        hint = likely_ending(path, (".yaml", ".yml")) or "Use a name that ends in .yaml"
+        raise UsageError(f"{shown_path(path)}: the verifier is written as YAML.", hint)
     check_target(path, overwrite=True, how="")
     if path.exists():
         raise UsageError(f"{shown_path(path)}: already exists.", "Name another file: assay init NAME.yaml")

@@ -16,7 +16,7 @@ from assay.values.references import gold_text
 
 __all__ = ["GOLDS", "PROMPTS", "Task", "task_of"]
 
-PROMPTS = ("prompt", "instruction")
+PROMPTS = ("prompt", "instruction", "messages")
 """Columns of prompts; the first that has a text is used."""
 GOLDS = ("answer", "target", EXPECTED)
 """Columns of golds; the first that has a value is used, else the gold of the row's verifier."""

@@ -8,7 +8,7 @@ import typer
 
 from assay.cli.app import command, command_line, to_stderr
 from assay.cli.arguments import AsData, GroupNames, LengthColumn, Overwrite, ResultPath, TaskNames, names
-from assay.errors import UsageError
+from assay.errors import UsageError, likely_ending
 from assay.system.stdout import write_data
 
 __all__ = ["groups"]
@@ -42,7 +42,10 @@ def groups(
     *,
     by: Annotated[
         str | None,
-        typer.Option(help="Columns whose values are summarised and compared. [default: model]", metavar="NAME,…"),
+        typer.Option(
+            help="Columns whose values are summarised and compared; none for all groups together. [default: model]",
+            metavar="NAME,…",
+        ),
     ] = None,
     k: Annotated[
         str | None,
@@ -102,13 +105,14 @@ def groups(
     path = None if out is None else Path(out)
     if path is not None:
         if path.suffix.lower() not in ENDINGS:
-            raise UsageError(f"--out {out}: expected a name that ends in {', '.join(ENDINGS)}.")
+            fact = f"--out {out}: expected a name that ends in {', '.join(ENDINGS)}."
+            raise UsageError(fact, likely_ending(path, ENDINGS))
         check_target(path, overwrite=overwrite, how="--overwrite")
     kinds: dict[str, Any] = {"unscored": unscored, "advantages": advantages, "ci": ci}
     with to_stderr().status("reading"):
         found = look(
             result,
-            by=None if by is None else names(by),
+            by=by if by in (None, "none") else names(by),
             k=_sizes(k),
             thresholds=_shares(thresholds),
             vote=vote,

@@ -7,7 +7,7 @@ import typer
 
 from assay.cli.app import command, to_stderr
 from assay.cli.arguments import GroupNames, LengthColumn, Overwrite, ResultPath, TaskNames, names
-from assay.errors import UsageError, counted, did_you_mean, printable, shown_path
+from assay.errors import UsageError, counted, did_you_mean, likely_ending, printable, shown_path
 from assay.system.stdout import write_data
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def _format(path: Path | None, kind: str | None) -> str:
         return kind or "md"
     ending = _ENDINGS.get(path.suffix.lower())
     if kind is None and ending is None:
-        raise UsageError(f"--out {shown_path(path)}: expected a name that ends in .html, .md or .json.")
+        fact = f"--out {shown_path(path)}: expected a name that ends in .html, .md or .json."
+        raise UsageError(fact, likely_ending(path, (".html", ".md", ".json")))
     return kind or ending or ""
 
 
