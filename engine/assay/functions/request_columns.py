@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.json import FLAT_OBJECT, LIKE_JSON, loads, mended
+from assay.expressions.json import FLAT_OBJECT, loads, mended
 from assay.expressions.lane import Lane, field_of, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
 from assay.functions.golds import gold_column
@@ -104,14 +104,7 @@ def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:
 
 # ── JSON text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_NAME = r"^[A-Za-z_][A-Za-z0-9_. -]*$"
-_CONSTANT = r"^(?:true|false)$"
 PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
-_PLAIN_PARAMS = rf'^\{{(?:"[^"\\]+":{PLAIN_VALUE}(?:,"[^"\\]+":{PLAIN_VALUE})*)?\}}$'
-_INEXACT = r"[0-9]{16}|[0-9][.eE]|-0|\\"
-"""Numbers that Polars may write differently from Python, and escapes, with which one key can be written in two ways."""
-_ANY_KEY, _KNOWN_KEY = (rf'"{name}"\s*:' for name in (r'[^"\\]*', "(?:kind|fn_name|expected|params)"))
-
 
 _HOLE = "\ue000gold\ue000"
 _KEY = '"expected":'
@@ -129,7 +122,7 @@ def _read_texts(texts: pl.Series, default: str) -> pl.Series:
     unread_rows = result.is_null()
     if not unread_rows.any():
         return result
-    rest = _read_singly(texts.filter(unread_rows), default)
+    rest = _read_in_python(texts.filter(unread_rows), default)
     if len(rest) == len(texts):
         return rest
     return result.zip_with(~unread_rows, rest.gather(positions(unread_rows)))
@@ -183,49 +176,6 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
 def _string_value(text: str) -> str | None:
     value = loads(text)
     return mended(value) if isinstance(value, str) else None
-
-
-def _read_singly(texts: pl.Series, default: str) -> pl.Series:
-    """Read verifiers from JSON text, one by one.
-
-    Polars parses where it cannot differ from Python: a text in which it finds a plain name is JSON, a value that does not look
-    like JSON is a string, and objects without large numbers and fractions are returned unchanged. Only params may have unknown
-    keys. Python parses the rest.
-    """
-    path = pl.col("text").str.json_path_match
-    frame = texts.to_frame("text").select_seq(
-        "text", fn=path("$.fn_name"), kind=path("$.kind"), gold=path("$.expected"), params=path("$.params")
-    )
-    gold, params = pl.col("gold"), pl.col("params")
-    is_text = gold.str.contains(LIKE_JSON).not_()
-    is_object = gold.str.starts_with("{") & pl.col("text").str.contains(_INEXACT).not_()
-    # Polars returns a string that looks like an object as the same text
-    is_object = is_object & pl.col("text").str.contains(r'"expected"\s*:\s*"').not_()
-    unknown, in_params = (
-        part.str.count_matches(_ANY_KEY).cast(pl.Int64) - part.str.count_matches(_KNOWN_KEY)
-        for part in (pl.col("text"), params.fill_null(""))
-    )
-    exact = (
-        (pl.col("fn").str.contains(_NAME) & pl.col("fn").str.contains(_CONSTANT).not_())
-        & (pl.col("kind").is_null() | (pl.col("kind") == IN_PROCESS))
-        & (gold.is_null() | is_text | is_object)
-        & (params.is_null() | params.str.contains(_PLAIN_PARAMS))
-        & (unknown == in_params)
-        & ((in_params == 0) | pl.col("text").str.contains("\\", literal=True).not_())
-    ).fill_null(value=False)
-    read = pl.struct(
-        fn="fn",
-        expected=pl.when(is_text).then(gold),
-        typed=pl.when(is_text.not_()).then(gold),
-        params=pl.when(params != "{}").then(params),
-        problem=pl.lit(None, dtype=pl.String),
-        refused=pl.lit(value=False),
-        doubt=pl.lit(None, dtype=pl.String),
-    )
-    rest = rowwise(
-        pl.when(exact.not_()).then("text"), lambda text: struct_of(read_verifier(text, default)), ROW_VERIFIER
-    )
-    return frame.select_seq(pl.when(exact).then(read).otherwise(rest)).to_series()
 
 
 def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
