@@ -12,8 +12,6 @@ from assay.compiling.plan import Plan
 from assay.errors import UsageError, did_you_mean
 from assay.scoring.batching import Verifiers, plan_of
 
-__all__ = ["Curriculum", "Stages"]
-
 Stage = Mapping[str, float] | Verifiers
 """Weights of checks by their ids, the others unchanged; or verifiers."""
 

@@ -12,8 +12,6 @@ from assay.errors import UsageError, did_you_mean, listed, package
 from assay.scoring.batching import Verifiers
 from assay.values.plain import plain
 
-__all__ = ["dspy"]
-
 
 def dspy(
     spec: Verifiers, *, field: str | None = None, unscored: float = 0.0, strict: bool = True

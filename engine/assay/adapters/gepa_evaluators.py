@@ -16,8 +16,6 @@ from assay.errors import RAISED, ColumnsError, package, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 
-__all__ = ["Scorer", "gepa", "gepa_adapter", "gepa_batch"]
-
 Run = Callable[[Any, Any], Any]
 """A program: a candidate and an example to a completion; it may be async."""
 

@@ -6,8 +6,6 @@ from typing import Any
 from assay.errors import FailedRunError, UsageError, listed
 from assay.names import EXPECTED
 
-__all__ = ["Unscored", "check_unscored", "number_of", "with_gold"]
-
 _ANSWER = "answer"
 
 Unscored = str | float

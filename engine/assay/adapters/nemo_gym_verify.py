@@ -12,8 +12,6 @@ from assay.adapters.golds import Unscored, number_of, with_gold
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
 
-__all__ = ["nemo_gym"]
-
 
 class Request(BaseModel, extra="allow"):
     """What NeMo-Gym posts to ``/verify``: a task with its fields, and the model's response.

@@ -10,8 +10,6 @@ from assay.adapters.golds import Unscored, number_of
 from assay.errors import UsageError
 from assay.scoring.batching import Verifiers, plan_of
 
-__all__ = ["nemo_rl"]
-
 _GOLDS = ("ground_truth", "expected_answer", "answer")
 """Names of the gold in the metadata of a conversation."""
 

@@ -17,8 +17,6 @@ from assay.adapters.verdicts import score_names
 from assay.errors import AssayError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
-__all__ = ["Reasons", "openrlhf", "response_of", "reward_info", "rows_of"]
-
 _logger = logging.getLogger(__name__)
 
 _SPECIAL = r"<\|[^|<>]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<(?:bos|eos|pad|start_of_turn|end_of_turn)>|\[(?:BOS|EOS|PAD|/?INST)\]"

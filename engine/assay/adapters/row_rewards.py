@@ -8,8 +8,6 @@ from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
 
-__all__ = ["RowReward", "row"]
-
 
 def row(spec: Verifiers, *, unscored: Unscored | None = None, strict: bool = True) -> "RowReward":
     """Return a function of a completion and its columns: ``score("It is 4.", answer="4")``.

@@ -9,8 +9,6 @@ from assay.adapters.golds import Unscored, number_of
 from assay.errors import package
 from assay.scoring.batching import Batcher, Verifiers
 
-__all__ = ["skyrl"]
-
 
 def skyrl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True) -> Any:
     """Return an environment class, for ``skyrl_gym.register(id=…, entry_point=…)``.

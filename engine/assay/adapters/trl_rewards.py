@@ -20,8 +20,6 @@ from assay.insight.training.filtering import filter_of, keep_groups
 from assay.scoring.batching import Verifiers, plan_of
 from assay.system.processes import prepare_process
 
-__all__ = ["RewardOfPass", "trl"]
-
 Rewards = list[float | None]
 
 _GROUP = "group"

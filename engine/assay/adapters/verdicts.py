@@ -13,8 +13,6 @@ from assay.steps.subject import Subject
 from assay.values.arguments import MEMO, RAW
 from assay.values.references import gold_text
 
-__all__ = ["answer_of", "answer_subject", "check_columns", "checks_of", "feedback_of", "mean_of_scored", "score_names"]
-
 
 def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
     """Return the result column of each check, with a short name and its weight."""

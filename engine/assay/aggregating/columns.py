@@ -8,22 +8,6 @@ from assay.checks.base import RunCheck
 from assay.names import HIDDEN, IN_PROCESS, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
-__all__ = [
-    "UNSCORED",
-    "check_column",
-    "detail_columns",
-    "error_column",
-    "extra_column",
-    "extra_columns",
-    "extra_layer",
-    "hidden",
-    "own_extra_column",
-    "reason_column",
-    "remark_column",
-    "score_column",
-    "when_column",
-]
-
 UNSCORED = HIDDEN + "unscored"
 """Why a row cannot be scored; null if it can."""
 

@@ -12,8 +12,6 @@ from assay.checks.groups import quotient, weighted_mean
 from assay.spec.check import CheckSpec
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["OVERFLOW", "combined", "combined_steps", "finite_expr", "mean", "mean_steps", "unbounded"]
-
 OVERFLOW = "the weighted sum is not a finite number"
 """Error of a row whose scores and weights are finite but whose weighted sum is not."""
 

@@ -34,31 +34,6 @@ from assay.spec.verifier import VerifierSpec
 from assay.steps.subject import Reading
 from assay.values.arguments import RAW
 
-__all__ = [
-    "NO_CHECK",
-    "applies_expr",
-    "check_exprs",
-    "condition_layer",
-    "group_exprs",
-    "has_run",
-    "is_nullable",
-    "is_overflow",
-    "lanes_of",
-    "may_err",
-    "missing_golds",
-    "must_not_hold",
-    "none_applies",
-    "none_applies_expr",
-    "one_line",
-    "one_line_expr",
-    "one_reason",
-    "outcome_of",
-    "short_expr",
-    "subject_of",
-    "unscored",
-    "unscored_exprs",
-]
-
 NO_CHECK = "no check applies to this row"
 """Error of a row to which, of some verifier, none of the checks applies that make its score."""
 

@@ -17,8 +17,6 @@ from assay.aggregating.columns import UNSCORED, hidden
 from assay.checks.base import Outcome
 from assay.spec.verifier import VerifierSpec
 
-__all__ = ["RESULTS", "VERDICTS", "ScoredRow", "Verdict"]
-
 
 @dataclass(frozen=True)
 class ScoredRow:

@@ -10,8 +10,6 @@ from assay.calls.limits import Limits, Settled, failed, timed_out
 from assay.calls.runner import Interrupted, Work, run_here, settled_failure
 from assay.calls.watchdog import RunningCall, WatchedAwaitable
 
-__all__ = ["run_async", "run_in_loop", "within"]
-
 
 async def run_async(
     work: Work,

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-__all__ = ["in_own_loop", "maybe_await", "work_off"]
-
 _T = TypeVar("_T")
 
 _GLANCE = 0.1

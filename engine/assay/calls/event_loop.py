@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.calls.loop_thread import LoopThread
 
-__all__ = ["LOOP"]
-
 
 class EventLoop:
     """An event loop in a separate thread, shared by all runs so that clients of services keep their connections."""

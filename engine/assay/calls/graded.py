@@ -7,8 +7,6 @@ from typing import Any
 from assay.calls.limits import failed, own_failure, settled
 from assay.errors import LONGEST_MESSAGE, encodable
 
-__all__ = ["Graded", "graded"]
-
 _NO_SCORE = "ValueError: the mapping has no `score`"
 _PAIR = 2
 

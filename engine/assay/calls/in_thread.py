@@ -17,8 +17,6 @@ from assay.calls.watchdog import Abandoned, RunningCall
 if TYPE_CHECKING:
     from assay.calls.loop_thread import LoopThread
 
-__all__ = ["each", "run"]
-
 _POLL = 0.2
 """Seconds between two checks whether the run has to stop."""
 

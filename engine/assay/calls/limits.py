@@ -12,21 +12,6 @@ from assay.calls.timeouts import TimeoutCounts
 from assay.calls.watchdog import Abandoned
 from assay.options import MAX_CONCURRENT, REGEX_TIMEOUT
 
-__all__ = [
-    "NO_REWARD",
-    "Limits",
-    "Settled",
-    "failed",
-    "is_score",
-    "listed",
-    "only",
-    "own_failure",
-    "scalar",
-    "settled",
-    "timed_out",
-    "timeout_error",
-]
-
 NO_REWARD = "ValueError: the reward is not a finite number"
 """Error and reason of a row whose reward is NaN, infinite or not a number."""
 

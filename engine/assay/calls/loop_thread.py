@@ -9,8 +9,6 @@ from typing import Any
 
 from assay.errors import Abandoned
 
-__all__ = ["LoopThread", "run_to_end"]
-
 
 def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end, even if another task, started by user code, stops the loop or raises what would stop it."""

@@ -16,8 +16,6 @@ from itertools import chain
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["GoneError", "PipedProcess", "cores"]
-
 _PIECE = 1 << 16
 """Maximum number of bytes per read."""
 

@@ -11,8 +11,6 @@ from weakref import WeakKeyDictionary
 
 from assay.errors import printable, said_by, shown_path
 
-__all__ = ["defined_at", "failure", "place_of", "raised_at", "remember"]
-
 _logger = logging.getLogger("assay.calls")
 _MOST = 1000
 _PLACES: dict[str, str] = {}

@@ -16,8 +16,6 @@ from assay.calls.graded import graded
 from assay.calls.limits import Settled, failed, own_failure
 from assay.calls.watchdog import RunningCall
 
-__all__ = ["Callee", "Interrupted", "Work", "run_here", "settled_failure"]
-
 
 class Interrupted(Exception):  # noqa: N818  (a KeyboardInterrupt that does not end an event loop)
     """The run has to stop."""

@@ -3,8 +3,6 @@
 import threading
 from collections import Counter
 
-__all__ = ["TimeoutCounts"]
-
 _NOTED = 100
 """Rows of a check that time out before the user is told."""
 

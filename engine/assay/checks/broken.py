@@ -7,8 +7,6 @@ import polars as pl
 from assay.checks.base import Check, Outcome, Row
 from assay.errors import encodable
 
-__all__ = ["Broken"]
-
 
 class Broken(Check):
     """Scores 0.0 on every row, negated or not, with the problem in ``error`` and ``feedback``.

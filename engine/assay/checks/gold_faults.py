@@ -13,18 +13,6 @@ from assay.steps.reader import read_steps
 from assay.values.params import EXPECTED, UnfitValueError
 from assay.values.references import Reference
 
-__all__ = [
-    "READS_ANSWER",
-    "fault_of",
-    "field_at_fault",
-    "is_solution",
-    "missing",
-    "name_of",
-    "reading_steps",
-    "unusable",
-]
-
-
 READS_ANSWER = 'goldOn: [{after: "####"}] reads the answer behind the mark'
 """Hint for a gold that is a whole solution."""
 

@@ -39,8 +39,6 @@ from assay.steps.chain import Chain
 from assay.steps.sources import Source
 from assay.values.references import OF_ROW, Reference, columns_of, gold_text, json_text, resolved
 
-__all__ = ["GoldCheck"]
-
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.Boolean})
 
 _Answer = tuple[float, str | None, str | None, bool]

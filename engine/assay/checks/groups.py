@@ -15,22 +15,6 @@ from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
 from assay.steps.numbers import number_value
 from assay.values.references import Reference
 
-__all__ = [
-    "GROUPS",
-    "AtLeast",
-    "Group",
-    "Included",
-    "IncludedParams",
-    "LengthScaled",
-    "Maximum",
-    "Mean",
-    "Minimum",
-    "Product",
-    "quotient",
-    "weighted_mean",
-    "weighted_mean_expr",
-]
-
 
 class Group(Check):
     """Base class of groups: the score of a row, given the scores of those of its checks that ran; a check passes at 1.0."""

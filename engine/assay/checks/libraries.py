@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["PUNKT", "changed_versions", "untested", "versions"]
-
 PUNKT = "punkt_tab"
 """The data by which nltk splits sentences: they have no version, so the digest of their English files stands for it."""
 

@@ -12,8 +12,6 @@ from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
 
-__all__ = ["PAIR_ANSWER", "Answer", "PairCheck", "in_columns"]
-
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from assay.checks.base import Check
 
-__all__ = ["BUILTIN", "CHECKS"]
-
 _CLASSES = {
     "task_expectations": "expectations.check:TaskExpectations",
     "contains": "text.phrases:Contains",

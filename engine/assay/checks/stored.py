@@ -5,8 +5,6 @@ import polars as pl
 from assay.checks.base import Check, Row
 from assay.names import HIDDEN
 
-__all__ = ["EARLIER", "Stored"]
-
 EARLIER = HIDDEN + "earlier/"
 """What the names of the columns of an earlier result begin with."""
 

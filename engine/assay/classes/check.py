@@ -20,8 +20,6 @@ from assay.expressions.mixed import untyped
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.arguments import messages
 
-__all__ = ["ByClass", "prompt_text", "target_of"]
-
 _GOLDS = ("answer", "expected", "metadata", OUTPUT_SCHEMA)
 _TARGET = "target"
 _PROMPT = "prompt"

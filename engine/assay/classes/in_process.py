@@ -6,8 +6,6 @@ from assay.classes.registry import VerificationResult
 from assay.functions.registry import get
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS
 
-__all__ = ["InProcessVerifier"]
-
 
 class InProcessVerifier(dict[str, Any]):
     """A reference to a registered function with a row's gold and params: the value of the column ``verifier``.

@@ -25,16 +25,6 @@ from assay.calls.limits import own_failure
 from assay.calls.places import defined_at, raised_at
 from assay.errors import did_you_mean, said_by
 
-__all__ = [
-    "FormatOnly",
-    "VerificationResult",
-    "Verifier",
-    "get_verifier",
-    "list_verifiers",
-    "register_verifier",
-    "registered_configs",
-]
-
 _GROUPS = ("assay.verifiers", "evsys_sdk.verifiers")
 """Entry-point groups of plug-ins: ours, and that of an SDK with the same interface."""
 

@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from assay.checks.base import Check
     from assay.rubrics.rubric import Rubric
 
-__all__ = [
-    "RubricName",
-    "app",
-    "checks_named",
-    "command",
-    "command_line",
-    "import_checks",
-    "import_modules",
-    "import_rubric",
-    "show",
-    "takes",
-    "to_stderr",
-]
-
 _SECTIONS = ("Arguments", *PANELS, "Options")
 _FIRST = ("score", "demo", "init", "check", "explain")
 """The commands that the help lists first."""

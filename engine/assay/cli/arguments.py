@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsData", "ByNames", "GroupNames", "LengthColumn", "Overwrite", "ResultPath", "TaskNames", "names"]
-
 ResultPath = Annotated[
     str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
 ]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from assay.insight.sealing import Verification
     from assay.insight.wires import Alert
 
-__all__ = ["alerts_document", "audit_document", "verification_document"]
-
 _STOPPING = 3
 """Checks that are named for a probe."""
 _CELL = 80

@@ -11,8 +11,6 @@ from assay.errors import counted, printable
 if TYPE_CHECKING:
     from assay.insight.rows.showing import Card, Cards, Verdict
 
-__all__ = ["print_cards"]
-
 _TEXT_LINES, _LINES = 12, 3
 """Lines of the terminal for a text, and for a gold."""
 

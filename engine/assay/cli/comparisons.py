@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from assay.insight.diffing import Diff
     from assay.insight.whatifs import WhatIf
 
-__all__ = ["diff_document", "whatif_document"]
-
 _STATES = ("pass", "fail", "unscored")
 _SHOWN = 10
 _TEXT = 2_000

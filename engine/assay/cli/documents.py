@@ -13,8 +13,6 @@ from assay.system.atomic_file import check_target, new_file
 from assay.system.stdout import write_data
 from assay.writing.documents import Document, Lines, Quote, Table
 
-__all__ = ["check_out", "deliver", "json_text", "print_document"]
-
 _ENDINGS = (".html", ".md", ".json")
 _SHOWN = 400
 """Characters of a quoted text on a terminal."""

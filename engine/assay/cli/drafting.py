@@ -17,8 +17,6 @@ from assay.options import ReadingOptions, settle
 from assay.scoring.in_memory import score
 from assay.spec.shorthand import as_flow
 
-__all__ = ["Draft", "draft"]
-
 _ROWS = 200
 _COMPLETIONS = ("response", "output", "generation", "model_output", "generated_text", "text", "prediction", "messages")
 _GOLDS = (

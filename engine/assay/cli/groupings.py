@@ -13,8 +13,6 @@ from assay.writing.numbers import interval, number, p_value
 if TYPE_CHECKING:
     from assay.insight.grouping import Groups
 
-__all__ = ["print_groups"]
-
 _PAIRS_SHOWN = 20
 _MODELS_SHOWN = 20
 

@@ -10,8 +10,6 @@ from rich.text import Text
 
 from assay.errors import printable
 
-__all__ = ["print_notes", "print_table"]
-
 _LEAST_WIDTH = 16
 """Columns of the terminal that names and texts may have at least."""
 _GAP = 2

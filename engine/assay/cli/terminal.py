@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from assay.scoring.summary import CheckSummary, Summary
     from assay.spec.verifier import VerifierSpec
 
-__all__ = [
-    "print_bench",
-    "print_entries",
-    "print_error",
-    "print_explanation",
-    "print_listing",
-    "print_presets",
-    "print_problems",
-    "print_summary",
-    "print_warning",
-]
-
 _ROOT = 16
 """Digits of the root that are printed."""
 _REASON_WIDTH = 70

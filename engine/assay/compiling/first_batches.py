@@ -16,8 +16,6 @@ from assay.compiling.requirements import check_columns
 from assay.errors import AssayWarning, ColumnsError, top
 from assay.spec.verifier import VerifierSpec
 
-__all__ = ["Attention", "Golds", "check_given"]
-
 _MOST = 5
 """Reasons of unscored batches that are warned of; what else is wrong with a run is in its results."""
 

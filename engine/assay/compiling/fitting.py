@@ -18,8 +18,6 @@ from assay.expressions.mixed import JSON, TYPED
 from assay.functions.golds import GOLD_COLUMNS
 from assay.names import EXPECTED, VERIFIER
 
-__all__ = ["fitted"]
-
 _GOLDS = (*GOLD_COLUMNS, f"{VERIFIER}.{EXPECTED}")
 """Columns whose values are compared by their ``str()``, so that a number equals its text, and 42 differs from 42.0."""
 

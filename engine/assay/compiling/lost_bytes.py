@@ -18,9 +18,6 @@ from assay.spec.verifier import VerifierSpec
 from assay.values.paths import Path, find_expr
 from assay.values.references import value_at
 
-__all__ = ["lost_exprs", "lost_in", "not_text", "read_paths"]
-
-
 _TEXT = Path((COMPLETION,))
 _PROMPT = "prompt"
 _SPOKEN = ("role", "reasoning_content", "reasoning", "tool_calls")

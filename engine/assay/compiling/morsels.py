@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import polars as pl
 
-__all__ = ["in_pieces"]
-
 _SETTING = "POLARS_IDEAL_MORSEL_SIZE"
 _LOCK = threading.Lock()
 _RUNS: set[object] = set()

@@ -15,8 +15,6 @@ from assay.values.plain import plain
 from assay.values.rows import transposed
 from assay.values.shape import LEAVES
 
-__all__ = ["PlainRows"]
-
 
 class PlainRows:
     """The columns of plain rows that a plan reads.

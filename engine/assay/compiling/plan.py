@@ -77,8 +77,6 @@ from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 from assay.values.paths import Path
 
-__all__ = ["Plan", "compile", "no_task", "no_task_expr"]
-
 _ROW = HIDDEN + "row"
 _MAX_SCHEMAS = 32
 """Schemas of plain rows for which a plan is kept."""

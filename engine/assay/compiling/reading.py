@@ -17,17 +17,6 @@ from assay.values.column import OPEN, STRUCTURED
 from assay.values.failures import failure_columns
 from assay.values.paths import Path
 
-__all__ = [
-    "Conversions",
-    "as_given",
-    "conversions",
-    "merged",
-    "opened",
-    "readable_row",
-    "text_columns",
-    "unreadable_exprs",
-]
-
 _GIVEN = HIDDEN + "given/"
 """Prefix of a converted column as it was."""
 _OURS = {COMPLETION, TASK_ID, "id", *ARGUMENTS, *VERIFIER_COLUMNS, *STRUCTURED, *OPEN}

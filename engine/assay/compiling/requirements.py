@@ -33,24 +33,6 @@ from assay.values.column import OPEN, STRUCTURED
 from assay.values.paths import Path
 from assay.values.references import columns_of
 
-__all__ = [
-    "assumed_columns",
-    "check_columns",
-    "check_one_verifier",
-    "consumed_columns",
-    "doubted_rows",
-    "exact_columns",
-    "kept_columns",
-    "named_columns",
-    "needed_columns",
-    "read_columns",
-    "reading_for",
-    "referred_columns",
-    "referred_paths",
-    "refused_rows",
-    "unreferred_paths",
-]
-
 _WITH_FORM = frozenset((COMPLETION, FN_NAME, *STRUCTURED, *OPEN, "id", *ARGUMENTS))
 """Columns whose readers know their forms: text or messages, objects as JSON text, and the ids of examples."""
 _SPELLED = {OUTPUT_SCHEMA: OUTPUT_SCHEMA_CAMEL}

@@ -16,8 +16,6 @@ from assay.spec.canonical import fingerprint
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.system.processes import prepare_process
 
-__all__ = ["beside"]
-
 _Key = tuple[object, ...]
 
 

@@ -20,8 +20,6 @@ from assay.names import IN_PROCESS, ROW_VERIFIER, VERIFIER
 from assay.options import CompileOptions, FunctionOptions, ScoreOptions, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
-__all__ = ["Rewarding", "closing_checks", "limits_of_run", "on_row", "verifiers_of_run", "warn"]
-
 
 @runtime_checkable
 class Rewarding(Protocol):

@@ -20,17 +20,6 @@ from urllib.parse import urlsplit, urlunsplit
 from assay.environments.streams import NotACompletion, as_response, gather
 from assay.errors import UsageError, did_you_mean, quoted
 
-__all__ = [
-    "OVERLONG",
-    "Retries",
-    "address",
-    "ask",
-    "check_arguments",
-    "is_access_denied",
-    "is_permanent",
-    "open_client",
-]
-
 OVERLONG = "overlong-prompt"
 """``id`` of the placeholder response for a prompt that is too long for the model."""
 

@@ -23,8 +23,6 @@ from assay.rubrics.rubric import Rubric
 from assay.system.processes import prepare_process
 from assay.types import ChatMessage, GenerateOutputs, Info, Messages, RewardFunc, SamplingArgs, State
 
-__all__ = ["Environment"]
-
 
 class Environment(Examples, ABC):
     """Base of environments that generate rollouts; subclass ``SingleTurnEnv`` or ``MultiTurnEnv``.

@@ -21,8 +21,6 @@ from assay.system.atomic_file import new_file
 from assay.types import GenerateMetadata, GenerateOutputs, SamplingArgs
 from assay.values.saved_outputs import save
 
-__all__ = ["RunOptions", "check_options", "merge_sampling_args", "run_rollouts"]
-
 _METADATA = "metadata.json"
 _SECRET_FIELDS = ("extra_headers", "extra_query")
 """Sampling arguments that may hold credentials; only the names in them are saved."""

@@ -8,8 +8,6 @@ from assay.environments.inputs import Rollout, numbered, read_rows, rollouts_of
 from assay.errors import UsageError, did_you_mean
 from assay.types import ChatMessage, Messages
 
-__all__ = ["Examples"]
-
 Row = dict[str, Any]
 
 _LOG = logging.getLogger("assay")

@@ -18,8 +18,6 @@ from assay.system.progress import progress
 from assay.types import Messages
 from assay.values.failures import GENERATION_ERROR
 
-__all__ = ["UNLIMITED", "Run", "fill_state", "standard_state"]
-
 UNLIMITED = 1_000
 """Rollouts at a time if the caller sets no limit: as many as the openai client opens connections."""
 

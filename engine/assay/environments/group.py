@@ -10,8 +10,6 @@ from assay.errors import UsageError, listed
 from assay.rubrics.rubric import Rubric
 from assay.types import Info, Messages, RolloutScore, RolloutScores, SamplingArgs, State
 
-__all__ = ["EnvGroup", "EnvGroupRubric"]
-
 
 class EnvGroupRubric(Rubric):
     """The rubrics of several environments: a rollout is scored by that of its task; metrics of the others are 0.0.

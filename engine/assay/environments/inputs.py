@@ -21,8 +21,6 @@ from assay.types import GenerateInputs, Info, Messages, State
 from assay.values.arguments import messages
 from assay.values.failures import generation_error
 
-__all__ = ["Rollout", "numbered", "read_rows", "rollouts_of"]
-
 
 @dataclass(slots=True)
 class Rollout:

@@ -23,8 +23,6 @@ from assay.system.locks import locked as hold_lock
 from assay.types import Info, Messages
 from assay.values import tagged_json as exact
 
-__all__ = ["JOURNAL", "RESULTS", "Journal", "digest", "functions_digest", "lock_folder"]
-
 JOURNAL = "rollouts.jsonl"
 RESULTS = "results.parquet"
 _LOCK = ".lock"

@@ -10,8 +10,6 @@ from assay.environments.environment import Environment
 from assay.environments.streams import Fields
 from assay.types import ChatMessage, Info, Messages, SamplingArgs, State
 
-__all__ = ["MultiTurnEnv", "SingleTurnEnv"]
-
 
 class MultiTurnEnv(Environment):
     """An environment that replies to the model until the rollout is completed.

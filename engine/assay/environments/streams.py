@@ -8,8 +8,6 @@ from typing import Any
 
 from assay.errors import quoted
 
-__all__ = ["Fields", "NotACompletion", "as_response", "gather"]
-
 _REPLACED_FIELDS = ("id", "index", "role", "type", "finish_reason", "stop_reason")
 """Fields whose later values replace earlier ones instead of extending them."""
 

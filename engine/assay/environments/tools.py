@@ -13,8 +13,6 @@ from assay.environments.multiturn import MultiTurnEnv
 from assay.errors import UsageError
 from assay.types import ChatMessage, Messages, State
 
-__all__ = ["ToolEnv", "tool_schema"]
-
 _ARGUMENT = re.compile(r"\s+(\w+)(?: \([^)]*\))?: (.+)")
 _SECTION = re.compile(r"(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):\s*")
 

@@ -14,19 +14,6 @@ import polars as pl
 
 from assay.errors import ColumnsError
 
-__all__ = [
-    "MESSAGE_HINT",
-    "NO_ASSISTANT",
-    "NULL_COMPLETION",
-    "completion_source",
-    "completion_text",
-    "completion_text_expr",
-    "completions_hint",
-    "content_warning",
-    "no_text",
-    "no_text_expr",
-]
-
 NULL_COMPLETION = "the completion is null"
 NO_ASSISTANT = "the conversation has no assistant message (--any-role: the last message counts)"
 

@@ -12,8 +12,6 @@ from assay.expressions.lane import rowwise
 from assay.expressions.runs import not_blank, runs, word_like
 from assay.expressions.text import WHITESPACE, as_class, is_ascii, strip_expr
 
-__all__ = ["COUNTS", "Count", "bytes_of", "occurrences", "occurrences_expr"]
-
 Rule = Callable[[str], int | None]
 Columns = Callable[[pl.Expr], pl.Expr]
 

@@ -6,8 +6,6 @@ import polars as pl
 
 from assay.expressions.lane import encoded
 
-__all__ = ["distinct_rows"]
-
 
 def distinct_rows(rows: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the distinct values of a column of structs, and the index of each row's."""

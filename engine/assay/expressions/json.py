@@ -22,32 +22,6 @@ from assay.expressions.lane import Lane, among, is_small, on_rows, rowwise, text
 from assay.expressions.text import begins_with
 from assay.thresholds import THRESHOLDS
 
-__all__ = [
-    "CANDIDATE",
-    "FLAT_OBJECT",
-    "JSON_VALID",
-    "LIKE_JSON",
-    "MAX_DEPTH",
-    "MAX_DIGITS",
-    "NOT_JSON",
-    "NO_OBJECT",
-    "NO_STRING",
-    "OBJECT_TEXT",
-    "STRING",
-    "begins_like_json",
-    "candidates",
-    "is_json",
-    "keys_lane",
-    "loads",
-    "mended",
-    "missing_keys",
-    "missing_keys_expr",
-    "nesting",
-    "parse",
-    "too_deep",
-    "values_within",
-]
-
 MAX_DEPTH = 500
 """Maximum nesting: CPython's own limit depends on the caller's stack, and a verdict must not."""
 

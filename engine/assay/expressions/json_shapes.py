@@ -12,8 +12,6 @@ import polars as pl
 from assay.expressions.json import loads, mended
 from assay.expressions.segments import in_lists, ranges, repeated
 
-__all__ = ["Shapes", "filled", "shapes_of", "text_without_shape"]
-
 _HOLE, _NUMBER, _QUOTE, _BACKSLASH = "\ue000", "\ue001", "\ue002", "\ue003"
 _ESCAPES = {"\\\\": _BACKSLASH, '\\"': _QUOTE}
 """Marks for the escapes that decide whether a quote ends a string, in the order in which they are replaced."""

@@ -16,33 +16,6 @@ from assay.calls.limits import own_failure
 from assay.names import HIDDEN, TEXT
 from assay.thresholds import THRESHOLDS
 
-__all__ = [
-    "OTHER_ROWS",
-    "Lane",
-    "about",
-    "among",
-    "encoded",
-    "exactly",
-    "field_of",
-    "first_of_each",
-    "in_lists",
-    "in_place",
-    "is_about_completion",
-    "is_elementwise",
-    "is_small",
-    "layers",
-    "not_hidden",
-    "nulls",
-    "on_rows",
-    "once",
-    "plain",
-    "plain_type",
-    "positions",
-    "row_of",
-    "rowwise",
-    "text",
-]
-
 
 def is_small(batch: pl.Series | pl.DataFrame) -> bool:
     """Return whether a batch is so small that the Python definition is faster than columns."""

@@ -8,8 +8,6 @@ import polars as pl
 
 from assay.names import HIDDEN
 
-__all__ = ["BYTES", "JSON", "TYPED", "is_typed", "typed", "typed_expr", "untyped", "untyped_expr", "without_nulls"]
-
 _ATOMS = frozenset((str, int, float, bool, type(None)))
 
 JSON = HIDDEN + "json"

@@ -17,17 +17,6 @@ from assay.expressions.text import (
 )
 from assay.thresholds import THRESHOLDS
 
-__all__ = [
-    "contain_each_expr",
-    "contain_expr",
-    "edge_expr",
-    "equal_expr",
-    "listed_where",
-    "once_pairs",
-    "quoted_expr",
-    "quoted_lists_expr",
-]
-
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""

@@ -9,8 +9,6 @@ from assay.expressions.lane import is_small, nulls, positions
 from assay.expressions.text import WHITESPACE, contains_expr, in_slices
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["by_columns", "by_slices", "filled", "holds", "is_plain", "split_at", "stripped"]
-
 
 def by_columns(values: pl.Expr, row: Callable[[str], str | None], column: Callable[[pl.Series], pl.Series]) -> pl.Expr:
     """Run a function of columns on the non-null texts of large batches, and its Python definition on small ones.

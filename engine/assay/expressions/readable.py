@@ -11,8 +11,6 @@ import polars as pl
 
 from assay.expressions.lane import field_of
 
-__all__ = ["LOST", "has_type", "is_all_text", "readable", "readable_value"]
-
 _DAY = 86_400
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 """The first and the last second of Python's dates, from 1970."""

@@ -8,8 +8,6 @@ import polars as pl
 from assay.expressions.lane import in_lists, nulls, positions
 from assay.expressions.text import in_slices
 
-__all__ = ["not_blank", "runs", "word_like"]
-
 Kind = Callable[[pl.Series], pl.Series]
 """Takes bytes (UInt8) and returns which are of a kind."""
 

@@ -3,8 +3,6 @@
 import polars as pl
 import pyarrow as pa
 
-__all__ = ["in_lists", "ranges", "repeated", "segment_sums"]
-
 
 def repeated(values: pl.Series, times: pl.Series) -> pl.Series:
     """Return each value as often as ``times`` says."""

@@ -8,8 +8,6 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import NamedTuple
 
-__all__ = ["Tag"]
-
 
 class Tag:
     r"""One tag: matches ``<name>\s*(.*?)\s*</name>`` with DOTALL, in linear time.

@@ -22,36 +22,6 @@ from assay.errors import encodable
 from assay.expressions.lane import Lane, among, rowwise, text
 from assay.thresholds import THRESHOLDS
 
-__all__ = [
-    "ASCII_ALIKE",
-    "ASCII_LOWER",
-    "BEYOND_ASCII",
-    "CHARACTERS",
-    "LOWER",
-    "SCALARS",
-    "WHITESPACE",
-    "Texts",
-    "as_class",
-    "ascii_lower",
-    "ascii_lower_expr",
-    "begins_with",
-    "beyond_ascii",
-    "contains_column",
-    "contains_expr",
-    "contains_lowered",
-    "equals_expr",
-    "in_slices",
-    "is_ascii",
-    "lower",
-    "lower_expr",
-    "lower_rows",
-    "lowered_pattern",
-    "phrase_lane",
-    "strip_expr",
-    "stripped_pattern",
-    "written_pattern",
-]
-
 WHITESPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"

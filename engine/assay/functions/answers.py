@@ -23,8 +23,6 @@ from assay.functions.registry import Call, Function, function
 from assay.functions.request_columns import PLAIN_VALUE
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["ANSWER", "MISSING", "answer_batch", "best_of", "outcome_of", "why_batch", "why_unscored"]
-
 NO_FUNCTION = "the row names no verifier function, and the run has no default"
 MISSING = "expected is missing"
 _OF_GOLDS = " (the first of {} golds)"

@@ -22,8 +22,6 @@ from assay.names import ROW_VERIFIER as ROW_CHECK
 from assay.values.paths import Path, find_expr
 from assay.values.references import Reference, columns_of, resolved
 
-__all__ = ["FunctionParams", "Registered", "RowVerifierCheck", "RowVerifierParams"]
-
 
 class RowVerifierParams(Params):
     """What counts for rows that name no function."""

@@ -17,8 +17,6 @@ from assay.functions.request_columns import row_verifier
 from assay.names import EXPECTED, FN_NAME, HIDDEN, IN_PROCESS, VERIFIER
 from assay.names import VERIFIER_COLUMNS as COLUMNS
 
-__all__ = ["GOLDS", "VERIFIER_FN", "OnRow"]
-
 VERIFIER_FN = "verifier_fn"
 """Output column that names the function used."""
 

@@ -13,8 +13,6 @@ from assay.functions.request import RowVerifier, read_verifier
 from assay.functions.request_columns import named_verifier
 from assay.names import EXPECTED
 
-__all__ = ["Named"]
-
 
 class Named(OnRow):
     """The reward of a registered function, called with the row's ``expected``, else its ``answer``, else its ``target``.

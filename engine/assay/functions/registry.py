@@ -31,23 +31,6 @@ from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_e
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
 
-__all__ = [
-    "FnExpr",
-    "Function",
-    "Reference",
-    "VerifierFn",
-    "contains",
-    "exact_match",
-    "function",
-    "get",
-    "list_fns",
-    "regex_match",
-    "register",
-    "register_fn",
-    "registered_as",
-    "tool_calls_match",
-]
-
 VerifierFn = Callable[[str, Any, dict[str, Any]], float]
 """``(model_output, expected, params) -> reward``."""
 

@@ -16,14 +16,6 @@ from assay.functions.golds import gold_column
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.system.cache import cached_within
 
-__all__ = [
-    "FIELDS",
-    "RowVerifier",
-    "read_verifier",
-    "unread",
-    "verifier_of",
-]
-
 FIELDS = ("kind", FN_NAME, EXPECTED, PARAMS)
 NOT_OBJECT = "verifier is not a JSON object"
 _BAD_PARAMS = "verifier.params is not an object"

@@ -18,8 +18,6 @@ from assay.functions.request import FIELDS, RowVerifier, read_verifier, unread
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["PLAIN_VALUE", "ROW_VERIFIER", "named_verifier", "row_verifier", "struct_of"]
-
 ROW_VERIFIER = pl.Struct(
     {
         "fn": pl.String,

@@ -9,8 +9,6 @@ import polars as pl
 from assay.expressions.pairs import contain_expr, equal_expr
 from assay.expressions.regex.pattern_column import search_patterns_expr
 
-__all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "regex_match_expr"]
-
 IGNORE_CASE = "ignore_case"
 
 

@@ -21,8 +21,6 @@ from assay.expressions.json import FLAT_OBJECT, NO_STRING, NOT_JSON, loads, mend
 from assay.expressions.lane import encoded, in_place
 from assay.expressions.pairs import quoted_expr
 
-__all__ = ["TOLERANCE", "tool_call", "tool_calls_differ", "tool_calls_match_expr"]
-
 TOLERANCE = "coordinate_tolerance"
 _DEFAULT_TOLERANCE = 25
 _ALWAYS, _WHERE_WANTED, _AT = ("tool", "action"), ("ref", "text"), "coordinate"

@@ -36,8 +36,6 @@ from assay.system.signals import interruptible
 from assay.system.special_files import open_input
 from assay.system.spool import spooling
 
-__all__ = ["Audit", "audit"]
-
 _ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
 _FIELDS = ("probe", "class", "completion", "task_id")
 

@@ -31,8 +31,6 @@ from assay.spec.verifier import VerifierSource, load_verifier
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
 
-__all__ = ["Bench", "CheckCost", "bench"]
-
 _TURNS = 3
 _MAX_SECONDS = 20.0
 """Seconds after which no further turn starts."""

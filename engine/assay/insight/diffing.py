@@ -30,8 +30,6 @@ from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
 from assay.writing.recorded_files import recorded_files
 
-__all__ = ["Diff", "changes", "diff", "rescored"]
-
 _QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 _BINS = 40
 _MOST_GROUPS = 20

@@ -9,8 +9,6 @@ from assay.spec.verifier import VerifierSpec
 from assay.steps.chain import Chain
 from assay.steps.sources import Source
 
-__all__ = ["as_written", "explanation"]
-
 
 def explanation(verifier: VerifierSpec) -> list[dict[str, Any]]:
     """Return what each check runs as, in spec order; a group before its checks.

@@ -20,8 +20,6 @@ from assay.values.arguments import MEMO, RAW
 from assay.values.paths import Path, kind_of, merged, outline
 from assay.values.references import Reference
 
-__all__ = ["Finding", "findings"]
-
 _SHOWN = 3
 """Values that a finding names."""
 

@@ -23,8 +23,6 @@ from assay.insight.training.subsets import MOST_VOTES, extremes, majorities, pas
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Groups", "groups"]
-
 _OWN_ADVANTAGES = ("grpo", "dr_grpo", "rloo")
 Unscored = Literal["skip", "fail"]
 Method = Literal["t", "bootstrap"]

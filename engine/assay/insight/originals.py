@@ -16,8 +16,6 @@ from assay.runs.recorded import recorded_reading
 from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
 
-__all__ = ["HOW", "NO_TEXTS", "originals"]
-
 NO_TEXTS = pl.DataFrame(schema={ROW: pl.UInt32, TEXT: pl.String})
 HOW = "name the files that were scored with --rollouts"
 """What people can do where texts cannot be had, for commands with that option."""

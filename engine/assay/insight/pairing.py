@@ -14,8 +14,6 @@ from assay.insight.results import ROW, Result, ScoreColumn
 from assay.names import COMPLETION, HIDDEN
 from assay.system.quantities import RowLimit
 
-__all__ = ["AFTER", "BEFORE", "Pairing", "changed", "paired"]
-
 BEFORE, AFTER = HIDDEN + "before/", HIDDEN + "after/"
 """What the columns of each side begin with in the frame of a pairing."""
 

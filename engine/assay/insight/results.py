@@ -30,19 +30,6 @@ from assay.system.signals import interruptible
 from assay.writing.files import result_files, scan_files
 from assay.writing.writers import provenance_in
 
-__all__ = [
-    "ROW",
-    "STATES",
-    "Result",
-    "ScoreColumn",
-    "as_data",
-    "labelled_lines",
-    "names_of",
-    "open_result",
-    "result_of",
-    "sort_key",
-]
-
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
 

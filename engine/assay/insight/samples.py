@@ -15,8 +15,6 @@ from assay.values.column import STRUCTURED
 from assay.values.paths import Path
 from assay.values.references import Reference
 
-__all__ = ["sample_rows"]
-
 _TEXTS = ("42", "A", "refund", "yes, a refund", "#### 1,200", "", "a, b", '{"a": 1}')
 _NUMBERS = (0, 1, 2, 5, 42)
 _PATTERNS = (r"\d+", "(?i)refund", "a")

@@ -48,8 +48,6 @@ from assay.writing.recorded_files import recorded_files
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
 from assay.writing.writers import open_writer, read_provenance
 
-__all__ = ["Verification", "verify"]
-
 _CHANCE = 0.05
 """Chance with which a sample misses a share of altered rows of ``Verification.misses_up_to``."""
 _CELLS = 5

@@ -8,9 +8,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-__all__ = ["FEW_TASKS", "TTest", "binomial_tail", "bootstrap", "clustered_se", "correlation", "finite", "holm"]
-__all__ += ["mcnemar", "mean", "normal_p", "normal_quantile", "quantiles", "ratio", "splitmix64", "t_p", "t_quantile"]
-__all__ += ["t_test", "welch", "wilson"]
 
 FEW_TASKS = 30  # an interval of fewer tasks is marked: its coverage is only roughly 95 %
 

@@ -14,8 +14,6 @@ from assay.insight.results import Result, ScoreColumn, open_result
 from assay.names import FUNCTION, HIDDEN
 from assay.scoring.summary import CheckSummary, Summary
 
-__all__ = ["by_group", "summarize"]
-
 MOST_VALUES = 2_000
 """Most values of a column whose means a summary holds: those with the least mean."""
 

@@ -38,8 +38,6 @@ from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
 from assay.writing.writers import open_writer
 
-__all__ = ["WhatIf", "whatif", "write_rewards"]
-
 _OF_THE_VERIFIER = ("id", "name", "passThreshold", "combine", "range")
 _OF_A_CHECK = ("id", "weight", "gate", "penalty", "required")
 """Fields of canonical forms that decide the reward, given the scores."""

@@ -19,8 +19,6 @@ from assay.insight.results import Result, open_result
 from assay.names import HIDDEN
 from assay.system.documents import read_document
 
-__all__ = ["WIRES", "Alert", "PassCounts", "StepCounts", "Tripwires"]
-
 WIRES: Mapping[str, Mapping[str, float]] = {
     "all_zero": {"share": 0.98, "rows": 32},
     "all_one": {"share": 0.98, "rows": 32},

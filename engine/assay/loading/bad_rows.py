@@ -12,8 +12,6 @@ from assay.loading.formats.reading import BadRow, File, Reading
 from assay.system.atomic_file import check_target, new_file, refused_by_disk
 from assay.system.quantities import RowLimit
 
-__all__ = ["ENDING", "bad_rows_file", "check_bad_rows", "check_bad_rows_file", "write_bad_rows"]
-
 ENDING = ".bad_rows.parquet"
 """Suffix of the file that lists the bad rows, after the name of the rewards."""
 

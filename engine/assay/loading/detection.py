@@ -18,8 +18,6 @@ from assay.loading.presets.preset import NONE, Preset, PresetSource, laid_out, l
 from assay.loading.presets.record_layout import Layout
 from assay.values.paths import is_path, outline, outline_of
 
-__all__ = ["Choice", "Preview", "choose", "preview", "preview_remote"]
-
 
 @dataclass(frozen=True)
 class Preview:

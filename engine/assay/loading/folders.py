@@ -21,8 +21,6 @@ from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST, PROVENANCE_KEY
 from assay.system.special_files import likely_file, what_is
 
-__all__ = ["InFolder", "expand", "in_folders"]
-
 _SKIPPED = ("_", ".")
 _TEXTS = 'Texts that are to be scored stand in rows: [{"completion": "a text"}]'
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

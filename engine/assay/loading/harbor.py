@@ -15,8 +15,6 @@ from assay.names import FN_NAME, IN_PROCESS, NATIVE, TASK_ID, VERIFIER
 from assay.system.documents import named, parse_text
 from assay.system.special_files import open_input
 
-__all__ = ["harbor_tasks", "is_harbor", "text_of"]
-
 _DATASET, _JSON, _TOML, _INSTRUCTION = "dataset.toml", "task.json", "task.toml", "instruction.md"
 _OF_THE_RUN = {"allowed_hosts", "env", "environment", "environment_mode", "network_mode", "timeout_sec", "user"}
 """Fields of ``[verifier]`` that say how Harbor runs the tests."""

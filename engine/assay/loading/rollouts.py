@@ -34,9 +34,6 @@ from assay.values.paths import merged
 from assay.values.rows import from_rows
 from assay.values.tables import library_of, table_of
 
-__all__ = ["InputFile", "Rollouts", "open_rollouts", "part_of", "rename", "scan", "unchanged"]
-
-
 _logger = logging.getLogger(__name__)
 
 _READ = (

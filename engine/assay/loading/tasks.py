@@ -23,8 +23,6 @@ from assay.names import COMPLETION, HIDDEN, TASK_FOUND, TASK_ID
 from assay.system.documents import parse_text
 from assay.values.rows import from_rows
 
-__all__ = ["content_of_tasks", "join_tasks", "load_tasks", "override_notes", "read_whole"]
-
 _OWN = HIDDEN + "own/"
 
 _AS_ANSWERS = "read as messages (detected)"

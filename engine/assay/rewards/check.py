@@ -12,8 +12,6 @@ from assay.rewards.panel import Reward, Rewards
 from assay.rewards.reward_function import RewardFunction
 from assay.values.arguments import MEMO
 
-__all__ = ["RewardCheck"]
-
 
 class RewardCheck(Reward):
     """The reward of one function, called with what the check reads as ``completion`` and with columns by their names.

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, overload
 
-__all__ = ["Declared", "declared", "is_declared", "reward"]
-
 _NAME = "__assay_reward__"
 _F = TypeVar("_F", bound=Callable[..., Any])
 

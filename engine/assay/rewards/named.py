@@ -13,8 +13,6 @@ from typing import Any
 from assay.errors import did_you_mean
 from assay.rewards.declared import is_declared
 
-__all__ = ["allow", "is_path", "reward_named"]
-
 _PATH = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*|(?:[\w.-]+/)*\w+\.py):[^\W\d]\w*")
 _ALLOWED: set[str] = set()
 _FILES: dict[Path, str] = {}

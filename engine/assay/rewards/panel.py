@@ -35,8 +35,6 @@ from assay.values.arguments import (
     python_values,
 )
 
-__all__ = ["Host", "Metric", "Results", "Reward", "Rewards", "examples"]
-
 NO_EXAMPLE = "ValueError: example_id is null, so the rollouts of the example are not known"
 _LOGGED = 10
 """Distinct errors logged for each function; the error column has all of them."""

@@ -13,17 +13,6 @@ from assay.checks.base import BELOW_1, Outcome
 from assay.rewards.declared import declared
 from assay.values.arguments import ARGUMENTS, COLUMN, PLURALS
 
-__all__ = [
-    "RewardFunction",
-    "falls_short",
-    "key_of",
-    "name_of",
-    "reward_function",
-    "same_objects",
-    "shortfall",
-    "verdict",
-]
-
 PENALTY = "the penalty is above 0"
 """Reason for a row on which a function with a negative weight returns more than 0."""
 

@@ -8,8 +8,6 @@ from assay.rubrics.rubric import Rubric
 from assay.spec.verifier import VerifierSpec
 from assay.types import RewardFunc, RolloutScore, RolloutScores
 
-__all__ = ["RubricGroup"]
-
 
 class _NoRubricError(AssertionError, ValueError):
     """A group without rubrics; releases of ``verifiers`` raise either of the two types."""

@@ -20,18 +20,6 @@ from assay.rewards.reward_function import RewardFunction, name_of, reward_functi
 from assay.rubrics.worker_processes import Workers
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
-__all__ = [
-    "Entry",
-    "check_weight",
-    "functions_of",
-    "is_function",
-    "member_name",
-    "pack",
-    "pair_weights",
-    "specs_of",
-    "unpack",
-]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -13,8 +13,6 @@ from assay.spec.verifier import VerifierSpec
 from assay.system.processes import prepare_process
 from assay.values.rows import from_columns
 
-__all__ = ["add_error", "add_scoring_time", "by_columns", "by_verifier", "weighted_sums"]
-
 
 def weighted_sums(scores: Sequence[Sequence[float]], weights: Sequence[float], rows: int) -> list[float]:
     """Return the weighted sum of each row, added from left to right: ``aggregate.reward``, a column at a time."""

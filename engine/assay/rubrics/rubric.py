@@ -41,8 +41,6 @@ from assay.system.progress import Ticks, progress
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
 from assay.values.arguments import ARGUMENTS
 
-__all__ = ["Rubric"]
-
 _METHODS = ("call_reward_func", "score_rollout", "run_score_rollout", "score_group", "score_rollouts")
 """Methods that a subclass may override to score in its own way."""
 

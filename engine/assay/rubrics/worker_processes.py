@@ -33,8 +33,6 @@ from assay.rewards.reward_function import RewardFunction
 from assay.system.processes import forget_in_children, signal_at_end_of
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["Workers"]
-
 _SLICE_SECONDS = 0.05
 """Target time for one piece; at most this much work is repeated when a worker is killed."""
 _POLL_SECONDS = 0.2

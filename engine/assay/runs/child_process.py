@@ -26,8 +26,6 @@ from assay.scoring.summary import Summary
 from assay.system.processes import forget_in_children, signal_at_end_of, silence
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["in_child_process", "serve"]
-
 _TRIES = 2
 _COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.runs.child_process import serve; serve()"
 """Uses this process's import paths, so that a ``json.py`` in the current folder does not shadow Python's."""

@@ -4,8 +4,6 @@ from assay.errors import TooManyErrors, counted
 from assay.scoring.summary import Summary
 from assay.system.quantities import RowLimit
 
-__all__ = ["ErrorLimit"]
-
 
 class ErrorLimit:
     """The maximum number, or share, of rows with a scoring error."""

@@ -23,8 +23,6 @@ from assay.system.redaction import redacted
 from assay.writing.provenance import task_files_of
 from assay.writing.writers import ENDINGS, STDOUT
 
-__all__ = ["FileRun", "is_folder", "recorded_options"]
-
 
 def recorded_options() -> set[str]:
     """Return the names of the options that a footer has: those that decide what a result holds."""

@@ -21,8 +21,6 @@ from assay.system.progress import Ticks
 from assay.system.signals import KEPT, Stopped
 from assay.writing.writers import SUMMARY
 
-__all__ = ["Engine", "Failed", "in_this_process", "score_folder"]
-
 _LOCK = "_lock"
 _LOG_INTERVAL = 10.0
 """Seconds between two log lines."""

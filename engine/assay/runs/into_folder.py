@@ -24,8 +24,6 @@ from assay.scoring.summary import Summary
 from assay.system.special_files import is_stream, path_of
 from assay.writing.provenance import provenance_of, task_files_of
 
-__all__ = ["into_folder"]
-
 
 def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
     """Score files into a folder of parts.

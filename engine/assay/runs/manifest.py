@@ -21,8 +21,6 @@ from assay.writing.footers import Described, Footer
 from assay.writing.provenance import files_of
 from assay.writing.writers import text_beside
 
-__all__ = ["Manifest", "differing_items", "read_manifest", "recorded_inputs", "short_json"]
-
 _FORMAT = 1
 _IN_COLUMNS = ("keep", "details", "lengths", "limit")
 """Settings that the columns tell, or that a run in parts cannot have."""

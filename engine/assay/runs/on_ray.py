@@ -34,8 +34,6 @@ from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["on_ray"]
-
 _RETRIES = 3
 """Number of times that a shard is retried after its process or node died."""
 _AHEAD = 2

@@ -16,8 +16,6 @@ from assay.options import FileOptions, options_of, settle
 from assay.runs.file_run import recorded_options
 from assay.spec.stored_json import StoredError, conforms
 
-__all__ = ["recorded_reading", "settings_in"]
-
 
 def settings_in(provenance: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the options of the run that made a result, as far as its footer has them.

@@ -36,8 +36,6 @@ from assay.writing.provenance import code_of, provenance_of, task_files_of
 from assay.writing.seals import is_sealed, seal_of
 from assay.writing.writers import read_provenance
 
-__all__ = ["Reuse", "reusing"]
-
 _NOT_OF_THE_CONTENT = ("part_bytes",)
 _FEEDBACK = "feedback"
 

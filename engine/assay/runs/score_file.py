@@ -31,8 +31,6 @@ from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.seals import sealed
 from assay.writing.writers import Opener, open_writer
 
-__all__ = ["score_file"]
-
 
 @documented(FileOptions)
 def score_file(

@@ -26,19 +26,6 @@ from assay.spec.stored_json import Count, Stored, StoredError, parse_stored
 from assay.system.atomic_file import new_file, refused_by_disk
 from assay.writing.writers import open_writer, read_provenance, text_beside
 
-__all__ = [
-    "COUNTS",
-    "Job",
-    "Shard",
-    "culprit",
-    "cut",
-    "finished_counts",
-    "read_counts",
-    "score_shard",
-    "try_shard",
-]
-
-
 COUNTS = "_counts"
 """Folder beside the parts with the counts of each."""
 

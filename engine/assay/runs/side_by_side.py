@@ -25,8 +25,6 @@ from assay.thresholds import THRESHOLDS
 from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.writers import open_writer
 
-__all__ = ["Scored", "score_side_by_side"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scored:

@@ -13,8 +13,6 @@ from assay.scoring.summary import Summary
 from assay.thresholds import THRESHOLDS
 from assay.writing.writers import Writer
 
-__all__ = ["output_schema", "stream"]
-
 
 def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
     """Return the columns of a plan's result on a frame, with their types."""

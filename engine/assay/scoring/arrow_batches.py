@@ -24,8 +24,6 @@ from assay.system.processes import prepare_process
 from assay.values.arrow import from_arrow
 from assay.writing.writers import in_schema, plain_arrow
 
-__all__ = ["batch_schema", "score_batch"]
-
 _PLANS: OrderedDict[Any, tuple[Plan, Any]] = OrderedDict()
 _MAX_PLANS = 32
 """Plans in the cache."""

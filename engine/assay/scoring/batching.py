@@ -27,8 +27,6 @@ from assay.options import PlanOptions, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
-__all__ = ["Batcher", "Outcome", "Verifiers", "plan_of"]
-
 Verifiers = Plan | Rewarding | VerifierSource | Sequence[VerifierSource] | None
 Row = Mapping[str, Any]
 Outcome = dict[str, Any] | BaseException

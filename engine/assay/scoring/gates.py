@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Gate", "pass_rate_gate", "reward_gate"]
-
 _ROUNDING = 1e-9
 """Relative difference between a mean and a minimum that the order of additions may cause."""
 

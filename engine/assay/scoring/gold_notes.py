@@ -14,8 +14,6 @@ from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts
 from assay.spec.verifier import VerifierSpec
 
-__all__ = ["gold_notes"]
-
 _FIRST = 20
 """Rows that are looked at."""
 

@@ -22,8 +22,6 @@ from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
 from assay.values.paths import Path
 
-__all__ = ["score_row", "score_rows"]
-
 
 def score_row(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = False) -> dict[str, Any]:
     """Score one rollout.

@@ -26,8 +26,6 @@ from assay.scoring.gates import Gate
 from assay.scoring.views import as_html, as_text
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
-__all__ = ["CheckSummary", "Summary", "doubts_of", "faults_of"]
-
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
 _REASONS_KEPT = 10_000
 """Maximum number of distinct reasons per check: a task table may hold any number of messages."""

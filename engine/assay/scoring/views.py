@@ -5,8 +5,6 @@ from typing import Any
 
 from assay.errors import counted, printable, top
 
-__all__ = ["as_html", "as_text"]
-
 _CHECKS, _NOTES, _WIDTH = 60, 10, 100
 
 

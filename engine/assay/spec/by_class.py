@@ -14,8 +14,6 @@ from assay.names import IN_PROCESS
 from assay.spec.check import Reader
 from assay.system.documents import Place, named
 
-__all__ = ["by_class"]
-
 
 def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
     """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems.

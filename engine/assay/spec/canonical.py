@@ -16,8 +16,6 @@ from assay.spec.reader import LABELS
 from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
 
-__all__ = ["canonical_check", "fingerprint", "forms_of", "spec_of", "verifiers_of"]
-
 _ROLES = ("gate", "penalty")
 _NOT_OF_THE_SCORE = ("id", "weight", "required", "threshold", *_ROLES)
 

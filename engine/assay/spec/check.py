@@ -18,18 +18,6 @@ from assay.steps.subject import Subject
 from assay.system.documents import Place
 from assay.values.references import Reference, gold_text
 
-__all__ = [
-    "CheckSpec",
-    "Condition",
-    "Reader",
-    "Role",
-    "check_spec",
-    "counted_checks",
-    "is_plain_mean",
-    "runs_as",
-    "titled",
-]
-
 Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
 

@@ -12,8 +12,6 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check
 from assay.errors import SpecError, said_by
 
-__all__ = ["GROUP", "check_class", "plugin_checks", "plugins_of", "plugins_to_import", "types_named"]
-
 GROUP = "assay.checks"
 """Entry-point group of plug-ins."""
 

@@ -10,8 +10,6 @@ from assay.checks.base import Check
 from assay.errors import SpecError, shown_path
 from assay.system.documents import Document, read_document
 
-__all__ = ["IncludeError", "Origin"]
-
 _DEEPEST = 8
 """How many files may include each other."""
 

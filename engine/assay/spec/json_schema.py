@@ -15,8 +15,6 @@ from assay.spec.scorers import SCORERS
 from assay.spec.step_schema import described, needs, ref, step_definitions
 from assay.values.params import both_cases, takes_objects
 
-__all__ = ["json_schema"]
-
 _ID = {"type": ["string", "null"], "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7f]+$"}
 _NULL = {"type": "null"}
 _SCALARS = ["string", "number", "boolean", "null"]

@@ -15,20 +15,6 @@ from assay.steps.registry import STEP_TYPES
 from assay.values.normalizers import list_normalizers
 from assay.values.params import spellings
 
-__all__ = [
-    "as_json",
-    "as_markdown",
-    "entries_named",
-    "examples_of",
-    "groups_as_markdown",
-    "listing",
-    "listing_as_markdown",
-    "normalizers_as_markdown",
-    "steps_as_json",
-    "steps_as_markdown",
-]
-
-
 _MOST_EXAMPLES = 3
 _OF_SCORERS: dict[str, dict[str, Any]] = {
     "function": {"name": "exact_match", "expected": {"column": "answer"}},

@@ -14,8 +14,6 @@ from typing import Any
 from assay.errors import SpecError, did_you_mean, listed, shown_path
 from assay.system.documents import FORMATS
 
-__all__ = ["FOLDER", "ID", "LOCK", "Registered", "listed_specs", "nearest_registry", "read_lock", "registered"]
-
 FOLDER, LOCK = "verifiers", "assay.lock"
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

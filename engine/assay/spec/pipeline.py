@@ -26,23 +26,6 @@ from assay.system.documents import Place, named
 from assay.values.params import takes_objects
 from assay.values.references import Reference, is_reference, read_reference
 
-__all__ = [
-    "CONDITION_TESTS",
-    "SOURCE_NAMES",
-    "ParamsError",
-    "check_threshold",
-    "gold_check",
-    "likely_slip",
-    "misread",
-    "outline_of",
-    "read_chain",
-    "read_condition",
-    "read_subject",
-    "resolvable",
-    "role_of",
-    "with_steps",
-]
-
 SOURCE_NAMES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
 """The sources by every name that specs may use."""
 CONDITION_TESTS = ("equals", "in", "exists", "matches")

@@ -37,8 +37,6 @@ from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
-__all__ = ["CHECK_FIELDS", "COMBINE", "GROUP_FIELDS", "LABELS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
-
 LABELS = ("name", "description")
 """Fields for people, which decide nothing; where a check has a param of that name, it is the param."""
 VERIFIER_FIELDS = ("id", *LABELS, "version", "kind", "passThreshold", "combine", "range", "checks")

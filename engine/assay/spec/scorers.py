@@ -18,8 +18,6 @@ from assay.spec.check import Reader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place
 
-__all__ = ["SCORERS", "Scorer", "scorer_of"]
-
 Read = Callable[[Reader, str, Mapping[str, Any], Place], dict[str, Any] | None]
 """Takes the reader, the check's type, its fields and its place; returns fields of a ``CheckSpec``, or None if there are problems."""
 

@@ -10,8 +10,6 @@ from assay.checks.groups import Group
 from assay.errors import closest
 from assay.values.references import is_reference
 
-__all__ = ["as_flow", "meant_check"]
-
 _PLAIN = re.compile(r"[A-Za-z][\w-]*(?: [\w-]+)*")
 _LONGEST = 120
 

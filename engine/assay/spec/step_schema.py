@@ -9,8 +9,6 @@ from assay.steps.reader import NOT_FOUND
 from assay.steps.registry import STEPS
 from assay.values.params import Params, both_cases, spellings
 
-__all__ = ["described", "needs", "ref", "step_definitions"]
-
 _NULL = {"type": "null"}
 _NOT_FOUND = {"const": "keep", "description": "Hand on the step's input where it finds nothing."}
 

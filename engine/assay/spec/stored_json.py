@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from assay.errors import SpecError, printable
 from assay.system.documents import Place, check_depth, named
 
-__all__ = ["Count", "Stored", "StoredError", "Whole", "conforms", "parse_stored"]
-
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 Whole = Annotated[int, Field(ge=_LEAST, le=_MOST)]

@@ -12,8 +12,6 @@ from assay.calls.limits import Limits
 from assay.expressions.lane import rowwise
 from assay.values.params import Params
 
-__all__ = ["Step", "StepExample"]
-
 
 @dataclass(frozen=True)
 class StepExample:

@@ -12,8 +12,6 @@ from assay.expressions.parts import by_columns, filled, holds, split_at
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["Boxed", "Fence"]
-
 _BOXES = ("\\boxed{", "\\fbox{")
 _BRACE = re.compile(r"[{}]")
 

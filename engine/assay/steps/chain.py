@@ -11,8 +11,6 @@ from assay.expressions.lane import Lane, about, layers, text
 from assay.names import TEXT
 from assay.steps.base import Step
 
-__all__ = ["Chain", "step_lane"]
-
 
 @dataclass(frozen=True)
 class Chain:

@@ -17,8 +17,6 @@ from assay.expressions.text import WHITESPACE, as_class, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["Choice", "Split", "checked_letters"]
-
 _IGNORE_CASE = r"\(\?i:([^()]*)\)"
 _BRACES = r"\\boxed\{|\\text\{|\\mathrm\{|\\mathbf\{"
 _OPENING = r"""[\s*_`"'(\[{$]"""

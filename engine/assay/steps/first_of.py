@@ -12,8 +12,6 @@ from assay.steps.base import Step, StepExample
 from assay.steps.chain import Chain
 from assay.values.params import Params
 
-__all__ = ["FirstOf"]
-
 
 class FirstOfParams(Params):
     """Chains of steps."""

@@ -14,8 +14,6 @@ from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 from assay.values.paths import ABSENT, find, parse_within
 
-__all__ = ["Json"]
-
 
 class JsonParams(Params):
     """Where the JSON is, and which value to take of it."""

@@ -12,8 +12,6 @@ from assay.expressions.parts import by_columns, by_slices, filled, holds, is_pla
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["After", "Line"]
-
 
 class AfterParams(Params):
     """The mark, and how far to read."""

@@ -15,8 +15,6 @@ from assay.expressions.lane import rowwise
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["NUMBER", "Number", "Numbers", "gold_number", "gold_numbers", "number_value", "number_values"]
-
 _BEFORE = "[^0-9A-Za-z_)]"
 _SIGN = "[-+\u2212]?[$€£¥]?"
 _VALUE = (

@@ -15,8 +15,6 @@ from assay.system.documents import named
 from assay.values.params import both_cases
 from assay.values.params import spellings as spellings_of
 
-__all__ = ["NOT_FOUND", "StepError", "StepErrors", "read_steps"]
-
 Place = tuple[str | int, ...]
 
 NOT_FOUND = "notFound"

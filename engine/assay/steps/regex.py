@@ -25,8 +25,6 @@ from assay.expressions.regex.spans import (
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["PatternParams", "Regex", "Remove", "check_by"]
-
 _RESULT = pl.Struct({"value": pl.String, "error": pl.String})
 
 

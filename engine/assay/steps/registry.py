@@ -14,8 +14,6 @@ from assay.steps.tags import AfterThink, Tag, Think
 from assay.steps.transforms import Casefold, Lower, Map, Nfc, Nfkc, Normalize, Replace, Strip, Upper, Whitespace
 from assay.values.params import both_cases
 
-__all__ = ["STEPS", "STEP_TYPES", "by_name"]
-
 STEP_TYPES: tuple[type[Step], ...] = (
     *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
     *(Lower, Upper, Strip, Remove, Replace, Map, Normalize, Casefold, Nfc, Nfkc, Whitespace, Split),

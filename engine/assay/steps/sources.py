@@ -19,8 +19,6 @@ from assay.values.arguments import RAW, messages
 from assay.values.paths import parse
 from assay.values.references import Reference, source_text
 
-__all__ = ["SOURCES", "TOOL_CALLS", "CallSource", "Scope", "Source"]
-
 Scope = Literal["all", "last"]
 TOOL_CALLS = "toolCalls"
 """Name of the source of calls."""

@@ -14,8 +14,6 @@ from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.steps.sources import Source
 
-__all__ = ["NOTHING", "Reading", "Subject"]
-
 NOTHING = "found nothing: "
 """How the reason of a check begins that has nothing to read; the name of the step follows, or of the source."""
 _NO_STEPS = Chain()

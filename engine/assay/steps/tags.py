@@ -13,8 +13,6 @@ from assay.expressions.tags import Tag as TagText
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["AfterThink", "Tag", "Think"]
-
 _OPEN, _CLOSE = "<think>", "</think>"
 
 

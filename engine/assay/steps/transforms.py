@@ -15,8 +15,6 @@ from assay.steps.base import Step, StepExample
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
-__all__ = ["Casefold", "Lower", "Map", "Nfc", "Nfkc", "Normalize", "Replace", "Strip", "Upper", "Whitespace"]
-
 
 class Lower(Step):
     """The text in lower case, by `str.lower`."""

@@ -23,8 +23,6 @@ from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 from assay.system.special_files import NOWHERE, what_is
 
-__all__ = ["DiskGuard", "check_target", "new_file", "refused_by_disk"]
-
 _DRAFTS: set[Path] = set()
 """Temporary files being written."""
 

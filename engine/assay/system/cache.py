@@ -6,8 +6,6 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
-__all__ = ["Cached", "cached_within"]
-
 Value_co = TypeVar("Value_co", covariant=True)
 _ENTRY = 200
 """Bytes of overhead per entry, in addition to its key and value."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from assay.errors import RAISED
 
-__all__ = ["described", "stable_text"]
-
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 

@@ -14,8 +14,6 @@ import yaml
 
 from assay.errors import SHOWN
 
-__all__ = ["MAX_DEPTH", "Lines", "YamlError", "json_as_yaml", "parse_yaml"]
-
 MAX_DEPTH = 100
 
 Lines = dict[tuple[str | int, ...], int]

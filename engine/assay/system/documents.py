@@ -15,8 +15,6 @@ from typing import Any
 from assay.errors import SpecError, closest, printable, shown_path
 from assay.system.special_files import likely_file, open_input
 
-__all__ = ["FORMATS", "Document", "Place", "check_depth", "named", "parse_text", "read_document"]
-
 FORMATS = (".json", ".yaml", ".yml", ".toml")
 _OF_ROLLOUTS = (
     ".parquet",

@@ -14,8 +14,6 @@ try:
 except ImportError:  # Windows: no locks between runs
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["locked"]
-
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Through a link, truncating the lock file would empty the link's target."""
 

@@ -4,8 +4,6 @@ import polars as pl
 
 from assay.errors import UsageError
 
-__all__ = ["at_once", "default_limit", "room", "share"]
-
 _OVERHEAD = 384 << 20
 """Bytes that a process needs in addition to rows: interpreter, Polars, plan, a batch of the result."""
 

@@ -17,17 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.errors import UsageError
 
-__all__ = [
-    "forget_in_children",
-    "keeps_memory",
-    "open_standard_streams",
-    "prepare_process",
-    "return_memory_soon",
-    "signal_at_end_of",
-    "silence",
-    "without_collector",
-]
-
 _STANDARD = (0, 1, 2)
 _TASKS = Path("/proc/self/task")
 """The threads of this process, on Linux."""

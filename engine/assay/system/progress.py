@@ -9,8 +9,6 @@ from typing import Any
 from assay.errors import counted, printable
 from assay.system.stdout import open_console
 
-__all__ = ["Progress", "Ticks", "progress"]
-
 Progress = Callable[[int, int | None], None]
 """Called, from any thread, with the rows done and the total, None if unknown."""
 

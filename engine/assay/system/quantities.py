@@ -5,8 +5,6 @@ from fractions import Fraction
 
 from assay.errors import UsageError
 
-__all__ = ["RowLimit", "read_share", "read_size"]
-
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
 _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
 

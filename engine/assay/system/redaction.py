@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
-__all__ = ["redacted", "redacted_command", "secrets_of"]
-
 _HIDDEN = "***"
 _SHORTEST = 4
 """Fewest characters of a secret; hiding shorter values would hide every `1` in a message."""

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from assay.errors import AssayError
 from assay.system.processes import forget_in_children, prepare_process
 
-__all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "await_engine", "interruptible", "signalled"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # Windows has no SIGHUP
 _PATIENCE = 5.0
 """Seconds that a run has to end after a signal."""

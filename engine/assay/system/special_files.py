@@ -12,8 +12,6 @@ from typing import IO
 
 from assay.errors import closest, did_you_mean, shown_path
 
-__all__ = ["NOWHERE", "engine_path", "is_stream", "likely_file", "open_input", "path_of", "regular", "what_is"]
-
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",

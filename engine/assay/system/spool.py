@@ -28,8 +28,6 @@ try:
 except ImportError:  # Windows: what a killed process leaves stays
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["refused_by_temporary_folder", "spool", "spool_file", "spool_path", "spooling"]
-
 _BLOCK = 1 << 20
 _LOOK = 200
 """Milliseconds between two polls of an empty pipe."""

@@ -18,8 +18,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Messages", "only_data", "open_console", "open_streams", "standard_output", "write_data"]
-
 _STDOUT, _STDERR = 1, 2
 _DATA: ContextVar[tuple[Any] | None] = ContextVar("data", default=None)
 """The real standard output while ``sys.stdout`` is redirected."""

@@ -17,22 +17,6 @@ from assay.names import HIDDEN
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, chat_of, is_plain_text
 
-__all__ = [
-    "ARGUMENTS",
-    "COLUMN",
-    "COLUMN_OF",
-    "MEMO",
-    "PLURALS",
-    "RAW",
-    "arguments",
-    "column_arguments",
-    "is_read",
-    "messages",
-    "own",
-    "python_values",
-    "shown_expr",
-]
-
 ARGUMENTS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
 """The arguments that a function may name."""
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from assay.errors import InputError, printable
 
-__all__ = ["check_names", "frame_of", "from_arrow", "held", "held_schema"]
-
 _DIGITS = 38
 """Digits of a decimal in Polars."""
 _EXTENSION = b"ARROW:extension:name"

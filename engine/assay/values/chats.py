@@ -15,19 +15,6 @@ from assay.expressions.completion import completion_text
 from assay.expressions.json import mended
 from assay.values import tagged_json as exact
 
-__all__ = [
-    "EXACT",
-    "PLAIN_TEXT",
-    "TEXT",
-    "Structs",
-    "chat_of",
-    "chat_structs",
-    "chat_type",
-    "is_plain_text",
-    "plain_text",
-    "value_of",
-]
-
 EXACT = "exact"
 """Name of the field, and of the column, for what the other fields cannot represent."""
 

@@ -24,8 +24,6 @@ from assay.values.chats import EXACT, plain_text
 from assay.values.plain import plain
 from assay.values.shape import LEAVES, NESTS, Shape
 
-__all__ = ["OPEN", "STRUCTURED", "Column", "column", "text_of"]
-
 STRUCTURED = ("metadata", OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER)
 """Structured columns; they become JSON text, because rows may differ in every field."""
 

@@ -31,8 +31,6 @@ from assay.expressions.mixed import without_nulls
 from assay.names import BAD, COMPLETION
 from assay.values.chats import EXACT, PLAIN_TEXT, is_plain_text
 
-__all__ = ["GENERATION_ERROR", "TIMES", "failure", "failure_columns", "generation_error", "no_rollout_expr"]
-
 GENERATION_ERROR = "generation_error"
 """Column, and field of a state, with the reason why the generation failed."""
 

@@ -9,17 +9,6 @@ from pydantic.alias_generators import to_camel
 
 from assay.errors import quoted
 
-__all__ = [
-    "EXPECTED",
-    "Params",
-    "UnfitValueError",
-    "both_cases",
-    "canonical",
-    "snake_case",
-    "spellings",
-    "takes_objects",
-]
-
 EXPECTED = {
     "string": "a string",
     "bool": "true or false",

@@ -16,22 +16,6 @@ import polars as pl
 from assay.errors import ColumnsError, did_you_mean, listed
 from assay.expressions.lane import exactly, field_of, not_hidden
 
-__all__ = [
-    "ABSENT",
-    "Path",
-    "find",
-    "find_expr",
-    "is_path",
-    "kind_of",
-    "merged",
-    "missing",
-    "outline",
-    "outline_of",
-    "parse",
-    "parse_many",
-    "parse_within",
-]
-
 ABSENT = object()
 """Returned by ``find`` if there is no value at the path."""
 

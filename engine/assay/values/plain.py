@@ -6,8 +6,6 @@ from typing import Any
 from assay.errors import RAISED
 from assay.values.shape import LEAVES
 
-__all__ = ["plain"]
-
 _CONVERTERS = ("tolist", "to_list", "as_py", "model_dump")
 """Methods by which arrays, tensors, series, scalars and models of other libraries give plain values; none of them is imported."""
 

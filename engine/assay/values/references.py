@@ -17,19 +17,6 @@ from assay.expressions.lane import exactly, not_hidden, plain, plain_type, row_o
 from assay.expressions.mixed import TYPED, is_typed, untyped, without_nulls
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
-__all__ = [
-    "OF_ROW",
-    "Reference",
-    "columns_of",
-    "gold_text",
-    "is_reference",
-    "json_text",
-    "read_reference",
-    "resolved",
-    "source_text",
-    "value_at",
-]
-
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
 """Types of lists whose values have the same text in Polars as in Python."""
 OF_ROW = "of a row"

@@ -9,8 +9,6 @@ from assay.errors import InputError, printable
 from assay.expressions.json import mended
 from assay.values.column import Column, column
 
-__all__ = ["Columns", "from_columns", "from_rows", "transposed"]
-
 
 class Columns:
     """The columns of rows that come in batches: first all batches determine the schema, then each becomes a frame.

@@ -26,8 +26,6 @@ from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, TEXT, Structs, chat_of, chat_structs, chat_type, value_of
 from assay.values.failures import GENERATION_ERROR, TIMES
 
-__all__ = ["METADATA_KEY", "read_file", "read_table", "save", "table_of", "warn"]
-
 METADATA_KEY = "assay.outputs"
 """Key of the run's metadata in the schema's metadata, as JSON."""
 

@@ -7,8 +7,6 @@ from typing import Any
 from assay.expressions.json import MAX_DEPTH
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["LEAVES", "NESTS", "Shape"]
-
 LEAVES = {str, int, float, bool, type(None)}
 NESTS = (dict, list, tuple, Mapping)
 

@@ -11,8 +11,6 @@ from assay.errors import InputError
 from assay.values.arrow import from_arrow
 from assay.values.rows import from_columns, from_rows
 
-__all__ = ["library_of", "table_of"]
-
 
 def _columns_of(model: Any) -> Any:
     """Return ``GenerateOutputs`` as a table, and ``GenerateInputs`` as columns."""

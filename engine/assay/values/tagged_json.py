@@ -30,8 +30,6 @@ from pydantic import BaseModel
 
 from assay.errors import RAISED, counted, printable, said_by
 
-__all__ = ["Losses", "read", "write"]
-
 TAG = "$assay"
 
 _QUOTED_TAG = json.dumps(TAG)

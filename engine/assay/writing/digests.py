@@ -14,8 +14,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-__all__ = ["ContentDigest", "content_of", "root_of"]
-
 _MARK = b"assay column 1"
 _PENDING = 2
 """Batches that wait to be hashed."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from assay.errors import printable
 
-__all__ = ["Document", "Lines", "Quote", "Table", "escaped", "fenced"]
-
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 
 

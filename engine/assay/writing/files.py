@@ -10,8 +10,6 @@ from assay.errors import InputError, UsageError, counted, did_you_mean, shown_pa
 from assay.system.special_files import engine_path, what_is
 from assay.writing.writers import provenance_in
 
-__all__ = ["result_files", "scan_files"]
-
 
 def scan_files(files: Sequence[Path]) -> pl.LazyFrame:
     """Return the rows of parquet files, one file behind the other, as they are stored."""

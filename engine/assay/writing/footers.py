@@ -10,8 +10,6 @@ from pydantic import Field
 
 from assay.spec.stored_json import Count, Stored, Whole
 
-__all__ = ["Described", "Footer", "Summed"]
-
 
 class _File(Stored):
     """A file that a run has read."""

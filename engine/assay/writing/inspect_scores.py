@@ -8,8 +8,6 @@ import polars as pl
 from assay.errors import UsageError
 from assay.writing.writers import JsonLines
 
-__all__ = ["InspectScores"]
-
 _KEYS = ("id", "epoch")
 _VALUES = ("reward", "feedback", "error")
 

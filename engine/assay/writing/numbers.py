@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["count", "decimal", "interval", "number", "p_value", "percent"]
-
 _LARGE = 1e6
 _LARGEST = 1e15
 _LEAST_P = 0.0001

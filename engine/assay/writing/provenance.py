@@ -20,8 +20,6 @@ from assay.system.code_hash import described
 from assay.system.redaction import redacted
 from assay.writing.seals import sha256_of
 
-__all__ = ["code_of", "code_of_verifier", "files_of", "provenance_of", "task_files_of"]
-
 _IF_KNOWN = ("read_as", "skipped", "sha256")
 
 

@@ -19,8 +19,6 @@ from assay.system.special_files import path_of, what_is
 from assay.writing.provenance import files_of
 from assay.writing.seals import sha256_of
 
-__all__ = ["recorded_files"]
-
 _SHOWN = 200
 """Characters of a name that messages show."""
 

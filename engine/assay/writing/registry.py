@@ -15,8 +15,6 @@ from assay.system.atomic_file import new_file
 from assay.system.locks import locked
 from assay.writing.provenance import code_of_verifier
 
-__all__ = ["Registry"]
-
 
 class Registry:
     """Specs by name, each version as it was registered; a run takes them by ``ID`` or ``ID@N``.

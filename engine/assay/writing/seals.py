@@ -23,8 +23,6 @@ from assay.writing.digests import ContentDigest, root_of
 from assay.writing.files import scan_files
 from assay.writing.writers import read_provenance
 
-__all__ = ["Seal", "is_sealed", "seal_of", "sealed", "sha256_of"]
-
 _COPY = "Copy it to a file first."
 
 

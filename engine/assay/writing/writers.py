@@ -23,21 +23,6 @@ from assay.system.stdout import standard_output
 from assay.writing.digests import ContentDigest
 from assay.writing.footers import Footer, Summed
 
-__all__ = [
-    "ENDINGS",
-    "STDOUT",
-    "SUMMARY",
-    "JsonLines",
-    "Opener",
-    "Writer",
-    "in_schema",
-    "open_writer",
-    "plain_arrow",
-    "provenance_in",
-    "read_provenance",
-    "text_beside",
-]
-
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
 SUMMARY = "_summary.json"

@@ -13,8 +13,6 @@ from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 from assay.values.plain import plain
 
-__all__ = ["evaluate"]
-
 _ABSENT = ""
 """What is stored for a gold that was not given; a gold of null is JSON."""
 

@@ -6,8 +6,6 @@ Inspect imports this module, which pyproject.toml names, whenever it looks for w
 import sys
 from typing import Any
 
-__all__ = ["register"]
-
 
 def register() -> None:
     """Register the scorers ``assay/reward`` and ``assay/checks``.

@@ -12,8 +12,6 @@ from assay.errors import RAISED, ColumnsError, package, said_by
 from assay.loading.documents.inspect_log import sample_columns
 from assay.scoring.batching import Batcher, Verifiers
 
-__all__ = ["inspect"]
-
 
 def inspect(spec: Verifiers, *, name: str | None = None, per_check: bool = False, strict: bool = True) -> Any:
     """Return a scorer, for ``scorer=`` of a task and for ``inspect_ai.score(log, …)``.

@@ -13,8 +13,6 @@ from assay.errors import package
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 
-__all__ = ["lighteval"]
-
 
 def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = False, strict: bool = True) -> Any:
     """Return a metric, for ``metrics=`` of a ``LightevalTaskConfig``.

@@ -12,8 +12,6 @@ from assay.compiling.plan import Plan
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 
-__all__ = ["ResponseFilter", "lm_eval"]
-
 
 def lm_eval(spec: Verifiers, *, gold: str = "answer", strict: bool = True) -> "ResponseFilter":
     """Return a filter, for ``filter_fn`` of the filter ``custom``; its ``process_results`` is that of the task.

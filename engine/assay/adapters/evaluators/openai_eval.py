@@ -13,8 +13,6 @@ from assay.errors import InputError, UsageError, package
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 
-__all__ = ["evals"]
-
 _INPUT, _IDEAL = "input", "ideal"
 """The fields of a sample: what the model is asked, and the gold."""
 

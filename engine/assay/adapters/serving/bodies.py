@@ -18,8 +18,6 @@ from pydantic_core import from_json
 
 from assay.errors import said_by
 
-__all__ = ["Bodies", "Body", "Refused", "ServerLimits", "Structure", "row_problem"]
-
 BYTES_PER_VALUE = 32
 """Bytes of a large body for each value that it may have: a value takes up to 300 bytes until it is scored."""
 

@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
-__all__ = ["Admitted", "Connection", "connection_class", "most_connections"]
-
 _MOST = 1024
 """Connections at a time; more get 503."""
 

@@ -7,8 +7,6 @@ from assay.checks.expectations.columns import EXPECTATIONS
 from assay.checks.expectations.rules import JOINT, METADATA, grade
 from assay.expressions.lane import Lane
 
-__all__ = ["TaskExpectations"]
-
 
 class TaskExpectations(Check):
     """The share of the task's ``metadata.expectations`` that the output meets; 1.0 when there are none.

@@ -31,8 +31,6 @@ from assay.expressions.segments import in_lists, ranges, repeated, segment_sums
 from assay.expressions.text import ASCII_ALIKE, contains_column, is_ascii, lower_rows
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["EXPECTATIONS"]
-
 _GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "remark": pl.String})
 _LAYOUT = {"size": pl.Int64, "broken": pl.String, "slip": pl.String}
 _LAYOUT_ENTRY = {"where": pl.String, "forbid": pl.Boolean, "message": pl.Int64, "count": pl.Int64}

@@ -13,26 +13,6 @@ from assay.expressions.text import lower
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = [
-    "ANY_OF",
-    "FORBID",
-    "JOINT",
-    "MENTION",
-    "METADATA",
-    "NO_EXPECTATIONS",
-    "NO_PHRASE",
-    "SIDES",
-    "SILENT",
-    "UNREAD",
-    "Entry",
-    "Grade",
-    "Reading",
-    "grade",
-    "read",
-    "unread_field",
-    "unread_side",
-]
-
 METADATA = "metadata"
 JOINT = "; "
 """Separator of the reasons of one row."""

@@ -15,8 +15,6 @@ from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import Lane, encoded, exactly, text
 
-__all__ = ["IFEval"]
-
 JOINT = "; "
 _Answer = tuple[float | None, str | None, str | None]
 """The values of ``PAIR_ANSWER``."""

@@ -10,8 +10,6 @@ from typing import Any
 from assay.errors import did_you_mean, quoted
 from assay.system.cache import cached_within
 
-__all__ = ["LANGUAGES", "MissingError", "check_language", "detected", "sentence_count", "word_tokens"]
-
 LANGUAGES = (
     *("af", "ar", "bg", "bn", "ca", "cs", "cy", "da", "de", "el", "en", "es", "et", "fa"),
     *("fi", "fr", "gu", "he", "hi", "hr", "hu", "id", "it", "ja", "kn", "ko", "lt", "lv"),

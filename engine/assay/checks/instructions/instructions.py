@@ -18,8 +18,6 @@ from assay.errors import counted, quoted
 from assay.expressions.json import is_json
 from assay.expressions.regex.compiled import compile_pattern
 
-__all__ = ["INSTRUCTIONS", "RELATIONS", "Instruction", "Kind"]
-
 Number = int | float
 
 LESS, LEAST = RELATIONS = ("less than", "at least")

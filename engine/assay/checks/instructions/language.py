@@ -8,8 +8,6 @@ from assay.checks.base import Example, Params
 from assay.checks.instructions.extras import check_language, detected
 from assay.checks.pairs import PairCheck
 
-__all__ = ["Language"]
-
 
 class LanguageParams(Params):
     """The language."""

@@ -10,8 +10,6 @@ from assay.errors import quoted
 from assay.expressions.regex.search import search, search_here
 from assay.expressions.regex.spans import Matches, results
 
-__all__ = ["Pattern"]
-
 Value = TypeVar("Value")
 _PLAIN = re.compile(r"[A-Za-z0-9 _:,'\"!#%&/;<=>@~-]+")
 """Matches what stands for itself in a pattern."""

@@ -14,8 +14,6 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped
 from assay.values.references import source_text
 
-__all__ = ["IDS", "KWARGS", "PROMPT", "Task", "read_task"]
-
 IDS, KWARGS, PROMPT = "instruction_id_list", "kwargs", "prompt"
 _MOST = 1_000
 """Maximum instructions of a row."""

@@ -15,8 +15,6 @@ from assay.expressions.mixed import without_nulls
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["SCHEMA_RESULT", "output_schema", "schema_keys"]
-
 _NONE = f"no {OUTPUT_SCHEMA} on this row"
 _NOT_OBJECT = f"{OUTPUT_SCHEMA} is not a JSON object"
 _EMPTY = f"{OUTPUT_SCHEMA} is empty"

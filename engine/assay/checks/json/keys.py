@@ -12,8 +12,6 @@ from assay.expressions.lane import Lane, is_small, on_rows, text
 from assay.expressions.text import WHITESPACE, begins_with
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 
-__all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
-
 _EMPTY = "the output is empty, not JSON"
 _FENCED = "the output is wrapped in a Markdown code fence, not bare JSON"
 _INVALID = "the output is not valid JSON"

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from assay.values.paths import Path
 
-__all__ = ["Comparison", "Difference", "Rules", "compared", "without"]
-
 Steps = tuple[Any, ...] | None
 """The steps of a path from its end: the last step and the ``Steps`` before it; None at the top."""
 

@@ -18,8 +18,6 @@ from assay.values.params import UnfitValueError
 from assay.values.paths import Path, parse_many
 from assay.values.references import json_text
 
-__all__ = ["JsonMatch"]
-
 _SHOWN = 3
 """Maximum leaves that a reason names."""
 _GOLD_BYTES = 32_000_000

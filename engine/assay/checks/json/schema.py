@@ -13,8 +13,6 @@ from assay.errors import encodable
 from assay.expressions.json import NOT_JSON
 from assay.values.references import OF_ROW, json_text
 
-__all__ = ["JsonSchema"]
-
 _ACCEPTED: Answer = (1.0, "", None)
 _HELD = 256
 """Distinct schemas of a batch that are held at a time; of more, the cache decides."""

@@ -19,8 +19,6 @@ from urllib.parse import unquote
 from assay.expressions.json import nesting
 from assay.expressions.regex.compiled import quick
 
-__all__ = ["SchemaCost", "cost_of"]
-
 _HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "propertyNames")
 """Keywords with schemas for the same value, or for its keys."""
 _INSIDE = (

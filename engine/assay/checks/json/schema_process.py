@@ -18,8 +18,6 @@ from typing import Any, Literal
 
 from assay.system.processes import forget_in_children
 
-__all__ = ["SECONDS", "Task", "evaluated"]
-
 SECONDS = 5.0
 """Limit on the processor time for compiling a schema and evaluating a text, in seconds."""
 _REASON_SECONDS = 1.0

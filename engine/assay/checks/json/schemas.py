@@ -15,8 +15,6 @@ from assay.expressions.regex.stacks import on_any_stack
 from assay.system.cache import cached_within
 from assay.values.paths import Path, find
 
-__all__ = ["Schema", "compiled", "json_value", "not_json", "place_of", "shown_value"]
-
 _MASK = "\ue000"
 """Stands for the value in messages."""
 _KEPT = 4_096

@@ -22,8 +22,6 @@ from assay.checks.mathematics import server
 from assay.checks.mathematics.server import HEAD, Kind, Verdict, frame, frames
 from assay.system.processes import forget_in_children
 
-__all__ = ["Answer", "Question", "compare_all"]
-
 _BATCH_SECONDS = 0.02
 """Target time for one request."""
 _MOST = 64

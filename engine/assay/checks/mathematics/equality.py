@@ -14,8 +14,6 @@ from assay.checks.pairs import PairCheck
 from assay.errors import encodable, quoted, said_by
 from assay.values.references import gold_text
 
-__all__ = ["MAX_CHARACTERS", "Math"]
-
 MAX_CHARACTERS = 4_096
 """Code points of an answer that math-verify reads; an answer with more scores 0."""
 MAX_TEXT = 1_000_000

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any
 
-__all__ = ["HEAD", "INSTALL", "LIBRARIES", "MEMORY", "Kind", "Verdict", "frame", "frames"]
-
 HEAD = struct.Struct("!BIQ")
 """Head of a request or a reply: its kind, the number of the request, and the bytes of JSON that follow."""
 INSTALL = "pip install 'assay[math]'"

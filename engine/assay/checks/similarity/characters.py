@@ -8,8 +8,6 @@ import polars as pl
 
 from assay.checks.similarity.words import MAX_CELLS
 
-__all__ = ["DISTANCE", "PARTIAL_METRICS", "problem_of", "similarities", "similarity", "within"]
-
 DISTANCE = "levenshtein_distance"
 """The metric that only says whether a distance is small enough."""
 

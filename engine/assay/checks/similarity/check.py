@@ -27,8 +27,6 @@ from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas
 
-__all__ = ["Similarity", "SimilarityParams"]
-
 _LISTED = 5
 """Maximum words that a reason lists."""
 _KEPT_GOLDS = 64

@@ -10,8 +10,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-__all__ = ["MAX_CELLS", "MAX_WORDS", "WORD_METRICS", "Bag", "bleu"]
-
 MAX_CELLS = 10_000_000_000
 """Maximum product of the lengths of two sequences whose edits are counted: at most some seconds."""
 MAX_WORDS = 1_000_000

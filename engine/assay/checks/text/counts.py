@@ -19,8 +19,6 @@ from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import Matches, results, results_column, route_of
 from assay.expressions.text import is_ascii, lower, lower_expr
 
-__all__ = ["Case", "CountOf"]
-
 _LONGEST = 2**62
 """More than any text has of anything, and within 64-bit integers."""
 _OPTIONS = {"text": ("text", "caseSensitive", "case_sensitive"), "pattern": ("pattern", "flavor", "lists")}

@@ -28,8 +28,6 @@ from assay.values.normalizers import (
 )
 from assay.values.params import UnfitValueError
 
-__all__ = ["Choice", "Equals", "ListEquals"]
-
 Normalize = str | dict[str, Any] | None
 _SQUAD = "squad"
 _USUAL_LETTERS = LettersParams().letters

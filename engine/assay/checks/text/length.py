@@ -10,8 +10,6 @@ from assay.checks.base import Check, Example, Params, Row
 from assay.expressions.lane import Lane
 from assay.expressions.text import CHARACTERS
 
-__all__ = ["MaxLength", "MinLength"]
-
 _LONGEST = 2**62
 """Longer than any text, and within 64-bit integers."""
 

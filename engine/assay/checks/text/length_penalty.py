@@ -13,8 +13,6 @@ from assay.expressions.lane import Lane, text
 from assay.steps.numbers import number_value, number_values
 from assay.values.params import UnfitValueError
 
-__all__ = ["LengthPenalty"]
-
 _NOUNS = {"chars": "number of characters", "words": "number of words"}
 _WHOLE = 2**53
 """Whole numbers below it are exact as floats."""

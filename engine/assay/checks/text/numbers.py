@@ -16,8 +16,6 @@ from assay.steps.numbers import NumberParams as PlaceParams
 from assay.steps.numbers import gold_number, gold_numbers, number_value, number_values
 from assay.values.params import UnfitValueError
 
-__all__ = ["Number", "NumberRange", "check_bounds"]
-
 _VALUE = Lane("number-value", lambda _: number_values(text()))
 """The value of the number that the text is; null if it is none."""
 

@@ -24,8 +24,6 @@ from assay.expressions.regex.search import (
 )
 from assay.steps.regex import PatternParams, check_by
 
-__all__ = ["Regex"]
-
 
 class RegexParams(PatternParams):
     """A pattern."""

@@ -33,8 +33,6 @@ from assay.expressions.text import (
     written_pattern,
 )
 
-__all__ = ["Contains", "ContainsAll", "ContainsAny", "EndsWith", "NotContains", "PhraseParams", "StartsWith"]
-
 _CASES = "Compare as written; else `str.lower()` on both sides."
 _WORD = r"The phrase counts only where no `\w` of Python's stands beside it."
 _NO_WORD = r"[\x00-/:-@\[-^`{-\x7f]"

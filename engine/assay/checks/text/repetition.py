@@ -14,8 +14,6 @@ from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, once, text
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Repetition"]
-
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String})
 
 

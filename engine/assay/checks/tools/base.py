@@ -17,8 +17,6 @@ from assay.steps.tool_calls.calls import Call, calls_text, read_calls
 from assay.steps.tool_calls.text import FORMAT, Format, calls_in_text
 from assay.values.params import Params
 
-__all__ = ["CallsCheck", "CallsParams"]
-
 
 class CallsParams(Params):
     """Where calls stand."""

@@ -12,8 +12,6 @@ from typing import Any
 from assay.checks.tools.equality import ABSENT, Difference, alike
 from assay.checks.tools.shown import shown
 
-__all__ = ["bfcl_difference"]
-
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a string"),
     "integer": (int, "an integer"),

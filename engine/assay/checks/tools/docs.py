@@ -8,8 +8,6 @@ from assay.checks.tools.golds import LONGEST_KNOWN
 from assay.expressions.json import NOT_JSON, loads
 from assay.system.documents import named
 
-__all__ = ["TOOLS", "function_docs"]
-
 TOOLS = "tools"
 """Column with the functions of each row."""
 

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from assay.checks.tools.shown import name_text, shown
 
-__all__ = ["ABSENT", "Difference", "alike", "difference", "equal"]
-
 ABSENT = object()
 """In place of an argument that is not there."""
 

@@ -9,8 +9,6 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call, calls_of, parsed_calls, requested_call
 from assay.system.documents import named
 
-__all__ = ["LONGEST_KNOWN", "ExpectedCall", "expected_calls", "expected_names"]
-
 LONGEST_KNOWN = 10_000
 """Maximum length of a gold's text that is kept as it was read."""
 

@@ -13,8 +13,6 @@ from assay.checks.tools.golds import expected_names
 from assay.checks.tools.shown import listed_names, name_text
 from assay.steps.tool_calls.calls import Call
 
-__all__ = ["ToolF1", "ToolF1Params", "ToolTrajectory", "TrajectoryParams"]
-
 _CALL = '[{"name": "search", "arguments": {}}, {"name": "open", "arguments": {}}]'
 
 

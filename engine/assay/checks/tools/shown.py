@@ -5,8 +5,6 @@ from typing import Any
 
 from assay.errors import printable
 
-__all__ = ["call_text", "listed_names", "name_text", "shown"]
-
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _SHOWN = 60
 """Maximum characters of a value in a reason."""

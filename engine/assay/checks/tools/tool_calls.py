@@ -18,8 +18,6 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call
 from assay.values.references import OF_ROW
 
-__all__ = ["MAX_COMPARISONS", "ToolCalls", "ToolCallsParams"]
-
 MAX_COMPARISONS = 1_000_000
 """Maximum pairs of a call and an expected call with its name."""
 

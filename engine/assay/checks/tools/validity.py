@@ -15,8 +15,6 @@ from assay.checks.tools.golds import LONGEST_KNOWN
 from assay.checks.tools.shown import listed_names, name_text, shown
 from assay.steps.tool_calls.calls import Call
 
-__all__ = ["ToolValid", "ToolValidParams"]
-
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 """Types of BFCL and what JSON Schema calls them."""
 _ANY = "any"

@@ -10,8 +10,6 @@ from assay.errors import AssayError
 from assay.options import BenchOptions, FileOptions
 from assay.system.stdout import only_data, write_data
 
-__all__ = ["bench"]
-
 _HINT = "Test custom checks with assay.testing.assert_check_conforms. A check also differs if its score changes from call to call."
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from assay.spec.verifier import VerifierSpec
     from assay.testing import DifferenceError
 
-__all__ = ["check"]
-
 _SAMPLES = 200
 """Rows of the dry run of ``assay check``."""
 

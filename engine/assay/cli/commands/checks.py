@@ -12,8 +12,6 @@ from assay.errors import UsageError
 from assay.options import FileOptions
 from assay.system.stdout import write_data
 
-__all__ = ["checks"]
-
 
 @command()
 @takes(FileOptions, "modules", "checks")

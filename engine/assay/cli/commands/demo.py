@@ -10,8 +10,6 @@ import typer
 from assay.cli.app import command, command_line, to_stderr
 from assay.errors import InputError, path_text
 
-__all__ = ["demo"]
-
 _PACKAGE = Path(__file__).resolve().parents[2]
 _PLACES = (_PACKAGE / "samples", _PACKAGE.parents[1] / "specs" / "refund-quality")
 """Folders of the samples, in an installed package and in a checkout."""

@@ -15,8 +15,6 @@ from assay.system.stdout import only_data, write_data
 if TYPE_CHECKING:
     from assay.spec.verifier import VerifierSpec
 
-__all__ = ["explain"]
-
 
 @command(modules=("assay.cli.terminal", "assay.compiling.verifiers"))
 @takes(FileOptions, "modules", "checks")

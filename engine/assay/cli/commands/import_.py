@@ -12,8 +12,6 @@ from assay.system.stdout import write_data
 if TYPE_CHECKING:
     from assay.spec.importers.imported import Imported
 
-__all__ = ["import_"]
-
 
 @command(name="import")
 def import_(

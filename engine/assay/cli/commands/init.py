@@ -10,8 +10,6 @@ import typer
 from assay.cli.app import command, to_stderr
 from assay.errors import UsageError, likely_ending, printable, shown_path
 
-__all__ = ["STARTER", "init"]
-
 STARTER = """\
 # A verifier: the reward of a rollout is the weighted mean of its checks, each between 0.0 and 1.0.
 # `assay checks` lists the check types and steps with their params; `assay check {name}` validates this file.

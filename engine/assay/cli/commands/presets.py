@@ -11,8 +11,6 @@ from assay.cli.app import command, show
 from assay.errors import UsageError
 from assay.system.stdout import write_data
 
-__all__ = ["presets"]
-
 
 @command()
 def presets(

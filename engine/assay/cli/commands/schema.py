@@ -7,8 +7,6 @@ from assay.cli.app import checks_named, command, import_modules, takes
 from assay.options import FileOptions
 from assay.system.stdout import write_data
 
-__all__ = ["schema"]
-
 
 @command()
 @takes(FileOptions, "modules", "checks")

@@ -23,8 +23,6 @@ from assay.options import FileOptions
 from assay.system.spool import spool_path, spooling
 from assay.system.stdout import only_data, write_data
 
-__all__ = ["score"]
-
 _EXAMPLES = """\b
 Examples:
   assay score rollouts.jsonl --spec verifier.yaml --out rewards.parquet

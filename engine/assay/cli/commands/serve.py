@@ -10,8 +10,6 @@ from assay.cli.app import command, import_checks, import_modules, takes, to_stde
 from assay.errors import UsageError, shown_path
 from assay.options import STRICT_HELP, FileOptions
 
-__all__ = ["serve"]
-
 _THREADS = "POLARS_MAX_THREADS"
 """Variable with the number of Polars' threads: for batches of tens of rows, to share the work takes longer than the work."""
 

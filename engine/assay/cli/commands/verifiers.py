@@ -12,8 +12,6 @@ from assay.errors import UsageError, printable, shown_path
 from assay.options import FileOptions
 from assay.system.stdout import write_data
 
-__all__ = ["verifiers"]
-
 
 class Action(StrEnum):
     """What to do."""

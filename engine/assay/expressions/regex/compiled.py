@@ -19,8 +19,6 @@ from assay.expressions.regex.trees.charsets import CHARACTERS
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["TooExpensiveError", "compile_pattern", "not_quiet", "parsed", "quick", "quick_size"]
-
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\[\\]|\\.)*", re.DOTALL)
 _FLAT_LENGTH = 1_000
 _REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")

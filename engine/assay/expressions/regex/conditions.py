@@ -9,8 +9,6 @@ from typing import Any
 
 from assay.expressions.regex.compiled import parsed
 
-__all__ = ["conditions_of"]
-
 _START = re.compile(r"(?:\(\?[aimsu]+\))?(?:\^|\\A)")
 _STARTS = (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING)
 _ANYTHING = (".*?", ".*", r"[\s\S]*?", r"[\s\S]*")

@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FLAVOR", "FLAVORS", "LISTS", "PACKAGE", "named_lists", "pattern_schemas"]
-
 PACKAGE = "regex"
 FLAVORS = ("re", PACKAGE)
 _OWN_NAMES = ("flags", "ignore_unused", "cache_pattern", "pattern")

@@ -24,8 +24,6 @@ from assay.expressions.regex.match_process import Kind, MatchProcess, Reply, Tas
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["Answer", "Question", "guarded_search", "guarded_task"]
-
 _BATCH_BYTES = 1 << 17
 """Maximum code points of a request with several texts."""
 _GROWTH = 8

@@ -42,8 +42,6 @@ from assay.expressions.regex.trees.charsets import (
 from assay.expressions.regex.trees.nodes import TYPE_FLAGS, NotLinearError
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Boundary", "class_of", "has_many_cases", "linear", "narrowed"]
-
 _RANGE = 60
 """Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
 _UNSURE = "a boundary whose neighbours may be any characters"

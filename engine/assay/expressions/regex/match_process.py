@@ -15,8 +15,6 @@ from functools import cache
 
 from assay.calls.piped_process import PipedProcess
 
-__all__ = ["COMPILE_SECONDS", "MEMORY", "Kind", "MatchProcess", "Reply", "Task"]
-
 MEMORY = 1 << 30
 """Memory limit in bytes for a match and for compiling a pattern."""
 COMPILE_SECONDS = 5.0

@@ -7,8 +7,6 @@ from assay.calls.limits import Limits
 from assay.expressions.regex.guarded import Question, guarded_task
 from assay.expressions.regex.match_process import Task
 
-__all__ = ["nearest_texts"]
-
 _BOUNDS = re.compile(r"(?<!\\)\{[^{}\\]*<[^{}\\]*\}")
 """How many errors a fuzzy pattern allows: ``{e<=1}``, ``{1<=e<=3}``, ``{2i+2d+1s<=4}``."""
 _MAXIMUM = re.compile(r"(?<=<)(=?)(\d+)")

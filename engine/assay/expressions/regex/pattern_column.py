@@ -21,8 +21,6 @@ from assay.expressions.regex.trees.charsets import is_word_character
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["needed_literal", "search_patterns_expr", "search_uncompiled"]
-
 _LONGEST = 100_000
 """Longest pattern, in code points, that is parsed for its literal; parsing takes memory for each of them."""
 

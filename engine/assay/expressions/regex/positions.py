@@ -20,8 +20,6 @@ from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted,
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["NotPositionsError", "Positions", "TooManyStepsError"]
-
 _OVERHEAD = 32
 """Steps for an operation on the smallest set."""
 _CODE = 5

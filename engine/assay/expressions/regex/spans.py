@@ -40,8 +40,6 @@ from assay.expressions.text import is_ascii
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["ANY", "Extraction", "Matches", "Removal", "groups_of", "results", "results_column", "route_of"]
-
 ANY = "any"
 """In place of a group: the first group of a match that is not empty; the match if the pattern has no groups."""
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["on_any_stack"]
-
 Value = TypeVar("Value")
 
 

@@ -29,8 +29,6 @@ from assay.expressions.regex.trees.nodes import NotLinearError
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["search_templates", "skeleton"]
-
 _LONGEST = 10_000
 """Longest pattern, in code points, that is looked at."""
 _CHAINS = 16

@@ -8,8 +8,6 @@ from typing import Any
 from assay.checks.groups import Group
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
-__all__ = ["Phrases", "checks_named", "phrases_of"]
-
 _PHRASES = {
     "contains": "value",
     "contains_any": "values",

@@ -14,8 +14,6 @@ from assay.functions.request import verifier_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, VERIFIER
 from assay.values.references import gold_text
 
-__all__ = ["GOLDS", "PROMPTS", "Task", "task_of"]
-
 PROMPTS = ("prompt", "instruction", "messages")
 """Columns of prompts; the first that has a text is used."""
 GOLDS = ("answer", "target", EXPECTED)

@@ -8,8 +8,6 @@ from typing import Literal, get_args
 from assay.insight.probing.phrases import Phrases
 from assay.insight.probing.tasks import Task
 
-__all__ = ["CLASSES", "DISGUISES", "MIXED_SCRIPTS", "PROBES", "Class", "Probe", "look_alike", "probes_of", "zero_width"]
-
 Class = Literal["free", "hack", "must not gain", "control"]
 """Kinds of probes: free ones are hacks that need not even read the prompt."""
 CLASSES = get_args(Class)

@@ -12,19 +12,6 @@ from assay.insight.stats import finite
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 
-__all__ = [
-    "Columns",
-    "Grouped",
-    "Keys",
-    "centred",
-    "columns_of",
-    "deviations",
-    "mean_of",
-    "numbered",
-    "product",
-    "score_columns",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Keys:

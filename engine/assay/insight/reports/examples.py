@@ -9,8 +9,6 @@ from assay.expressions.lane import exactly
 from assay.insight.reports.columns import Columns
 from assay.insight.results import ROW, Result, ScoreColumn
 
-__all__ = ["best_rows", "details_of", "worst_rows"]
-
 _BITS = 32
 
 

@@ -7,8 +7,6 @@ from assay.insight.reports.shown import KINDS, concerns, cut, headline, label, m
 from assay.writing.documents import escaped, fenced
 from assay.writing.numbers import count, interval, number, p_value, percent
 
-__all__ = ["as_markdown"]
-
 _TEXT, _REASON = 2_000, 300
 
 

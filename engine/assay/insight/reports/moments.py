@@ -13,8 +13,6 @@ import polars as pl
 from assay.insight.reports.columns import Columns, centred, deviations, mean_of, product
 from assay.insight.stats import finite, ratio
 
-__all__ = ["MOST_PAIRED", "Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
-
 MOST_PAIRED = 400
 """Most checks that are compared in pairs: those that fail most."""
 

@@ -15,8 +15,6 @@ from assay.insight.reports import svg
 from assay.insight.reports.shown import KINDS, concerns, cut, headline, label, multiline, title
 from assay.writing.numbers import count, interval, number, p_value, percent
 
-__all__ = ["MOST_BYTES", "as_page", "script_sha256"]
-
 MOST_BYTES = 500_000
 
 _CHARTED = 60

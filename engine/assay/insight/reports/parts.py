@@ -9,8 +9,6 @@ import polars as pl
 from assay.insight import stats
 from assay.insight.reports.columns import Columns, Keys, mean_of
 
-__all__ = ["by_keys", "drift_of", "histogram_of", "summary_of"]
-
 _BINS = 20
 _MOST_VALUES, _WORST, _BEST, _MOST_POINTS = 50, 20, 5, 200
 _LEAST_STEPS = 6

@@ -20,8 +20,6 @@ from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_resul
 from assay.names import TEXT
 from assay.spec.canonical import forms_of
 
-__all__ = ["Report", "report"]
-
 _REASONS = 10
 _JOINTS = {check.type: check.joint for check in CHECKS if check.joint}
 

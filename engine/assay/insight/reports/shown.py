@@ -6,17 +6,6 @@ from typing import Any
 from assay.errors import counted, printable
 from assay.writing.numbers import count, number, percent
 
-__all__ = [
-    "KINDS",
-    "LABEL",
-    "concerns",
-    "cut",
-    "headline",
-    "label",
-    "multiline",
-    "title",
-]
-
 LABEL = 80
 """Code points of a name that are shown."""
 

@@ -8,8 +8,6 @@ from markupsafe import Markup
 
 from assay.writing.numbers import number
 
-__all__ = ["bars", "intervals", "line", "ranks"]
-
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 420, 160, 46, 20, 18
 _ROW, _NAME, _NUMBER = 20, 160, 52
 

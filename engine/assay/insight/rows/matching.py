@@ -17,8 +17,6 @@ from assay.expressions.json import loads
 from assay.insight.results import Result
 from assay.values.references import Reference, gold_text, is_reference, read_reference
 
-__all__ = ["Sought", "matches", "sought"]
-
 _PHRASES = ("value", "values", "text")
 _PLAIN_GOLDS = ("answer", "target", "expected")
 _TYPES = ("contains", "not_contains", "contains_any", "contains_all", "starts_with", "ends_with", "equals")

@@ -18,8 +18,6 @@ from assay.insight.rows.matching import matches, sought
 from assay.loading.formats.format import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
 
-__all__ = ["Card", "Cards", "show"]
-
 _KEYS = ("rollout_id", "sample_idx", "id")
 _VERDICTS = ("reward", "passed", "feedback", "error")
 _MOST_SLICES = 64

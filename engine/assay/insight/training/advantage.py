@@ -11,8 +11,6 @@ from assay.errors import UsageError, counted, did_you_mean
 from assay.insight.training.batch import Batch, batch_of
 from assay.insight.training.estimators import ESTIMATORS, Estimator
 
-__all__ = ["Advantages", "GroupedFrame", "advantages", "columns_of", "estimator_of", "numbers_of"]
-
 _GREATEST = (2 - 2**-23) * 2.0**127
 """The greatest float32."""
 

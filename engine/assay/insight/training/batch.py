@@ -9,8 +9,6 @@ import polars as pl
 from assay.insight.training.sums import Fold, plain_sum, runs, sums_of_groups, torch_sum
 from assay.names import HIDDEN
 
-__all__ = ["ROW", "Batch", "batch_of"]
-
 ROW = HIDDEN + "row"
 
 

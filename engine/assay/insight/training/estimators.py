@@ -23,8 +23,6 @@ from assay.insight.training.sums import (
     total,
 )
 
-__all__ = ["ESTIMATORS", "Estimator", "Unscored", "nemo_rl_moments", "prime_rl_grpo"]
-
 Unscored = Literal["left out", "zero", "zero in place"]
 
 _SWITCH, _OFF = (True, False), (False, True)

@@ -12,8 +12,6 @@ from assay.insight.training.batch import ROW, Batch, batch_of
 from assay.insight.training.estimators import nemo_rl_moments, prime_rl_grpo
 from assay.insight.training.sums import numpy_sum, plain_sum
 
-__all__ = ["FILTERS", "GroupFilter", "KeptGroups", "filter_of", "keep_groups"]
-
 
 @dataclass(frozen=True)
 class GroupFilter:

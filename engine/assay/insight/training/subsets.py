@@ -8,19 +8,6 @@ from typing import Any
 
 import polars as pl
 
-__all__ = [
-    "MOST_VOTES",
-    "best_weights",
-    "extremes",
-    "g_pass_at_k",
-    "leader_shares",
-    "majorities",
-    "mg_pass_at_k",
-    "pass_at_k",
-    "pass_hat_k",
-    "passing",
-]
-
 MOST_VOTES = 256
 """Most rows of a group whose majorities are counted: the work grows with the cube of the number."""
 

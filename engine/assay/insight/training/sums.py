@@ -11,18 +11,6 @@ from operator import add
 
 import polars as pl
 
-__all__ = [
-    "MOST_ORDERED",
-    "Fold",
-    "numpy_sum",
-    "plain_sum",
-    "runs",
-    "strided_sum",
-    "sums_of_groups",
-    "torch_sum",
-    "total",
-]
-
 Fold = Callable[[pl.Series, int], pl.Series]
 """The sums of groups of one size: of the first rows of all groups, the second rows, and so on; and the size."""
 

@@ -6,8 +6,6 @@ from itertools import islice
 
 from assay.errors import shown_path
 
-__all__ = ["DELIMITERS", "delimiter_note", "delimiter_of", "is_delimited"]
-
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 """Delimiters, and their names."""
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DOCUMENTS", "Document", "form_of", "reader"]
-
 DOCUMENTS = (".json", ".xlsx", ".eval")
 """Suffixes of documents."""
 

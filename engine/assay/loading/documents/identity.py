@@ -5,8 +5,6 @@ import json
 from assay.errors import InputError, quoted, shown_path
 from assay.loading.documents.delimiters import is_delimited
 
-__all__ = ["MAGIC", "other_kind", "sure_kind"]
-
 _HEAD = 1 << 16
 _LINE = "\n"
 _OBJECT = 'Each line must be a JSON object: {"completion": "…"}'

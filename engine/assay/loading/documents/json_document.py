@@ -14,8 +14,6 @@ from assay.errors import InputError, shown_path
 from assay.loading.documents.document import Document
 from assay.loading.documents.identity import other_kind, sure_kind
 
-__all__ = ["read_json", "refuse"]
-
 _HEAD = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 _STRING = rb'"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+"'

@@ -17,8 +17,6 @@ from assay.errors import InputError, listed, shown_path
 from assay.loading.documents.document import Document
 from assay.loading.documents.identity import sure_kind
 
-__all__ = ["read_workbook"]
-
 _MAGIC = b"PK\x03\x04"
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _MOST_ROWS = 1 << 20

@@ -13,8 +13,6 @@ from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.special_files import engine_path
 
-__all__ = ["delimiter_of_url", "open_csv", "scan_csv"]
-
 _HEAD = 1 << 20
 _LINES = 100
 """Bytes of a file, and lines at a URL, in which the delimiter is found."""

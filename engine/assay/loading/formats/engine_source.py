@@ -21,8 +21,6 @@ from assay.names import HIDDEN
 from assay.system.memory import share
 from assay.system.signals import signalled
 
-__all__ = ["Read", "as_source", "batches", "by_engine", "one_after_another", "own_types", "pick"]
-
 Read = Callable[[list[str], int], Iterator[pl.DataFrame]]
 """Yields the rows of some columns, in order, in frames of about the given number of rows."""
 

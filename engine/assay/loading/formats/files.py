@@ -17,8 +17,6 @@ from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, name_of, rows_in_all
 from assay.system.memory import at_once
 
-__all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined"]
-
 _SHARES = 2
 """Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
 

@@ -14,8 +14,6 @@ from assay.errors import InputError, closest, path_text, shown_path
 from assay.loading.formats.parquet import open_parquet
 from assay.loading.formats.reading import File, Reading
 
-__all__ = ["LINES", "SUFFIXES", "Format", "first_line", "format_of", "known_suffixes", "open_each", "suffix_of"]
-
 
 @dataclass(frozen=True)
 class Format:

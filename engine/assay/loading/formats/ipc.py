@@ -19,8 +19,6 @@ from assay.loading.formats.reading import BadRow, Reading, Unit, about_file
 from assay.system.special_files import engine_path
 from assay.values.arrow import check_names, from_arrow, held_schema
 
-__all__ = ["IpcFile", "open_ipc"]
-
 _MAGIC = b"ARROW1"
 
 

@@ -17,8 +17,6 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-__all__ = ["Forms", "fits", "parse"]
-
 _GAP = r"[ \t\r\n]*"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _WHOLE = r"-?[0-9]{1,15}"  # a float represents each of them exactly

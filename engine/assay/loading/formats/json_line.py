@@ -10,8 +10,6 @@ from assay.errors import InputError, shown_path
 from assay.expressions.json import MAX_DEPTH, mended, too_deep
 from assay.loading.formats.reading import Reading
 
-__all__ = ["BOM", "Bad", "LineReader", "Oddities"]
-
 BOM = b"\xef\xbb\xbf"
 _NOTES = {
     "bom": "{rows} with a byte order mark, which was skipped",

@@ -21,8 +21,6 @@ from assay.loading.formats.reading import BadRow, Reading, Unit, changed
 from assay.names import BAD, EXPECTED, VERIFIER
 from assay.values.rows import Columns
 
-__all__ = ["Chunk", "JsonlFile", "golds", "rows_of"]
-
 
 @dataclass(frozen=True)
 class Chunk:

@@ -22,8 +22,6 @@ from assay.names import BAD, GOLD_COLUMNS
 from assay.values.chats import EXACT
 from assay.values.rows import Columns
 
-__all__ = ["FEW", "MANY", "MOST_BAD", "open_jsonl"]
-
 MOST_BAD = 100_000
 """Bad lines after which a file is rejected as not JSON lines."""
 

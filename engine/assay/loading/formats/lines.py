@@ -16,8 +16,6 @@ from assay.loading.formats.reading import Reading, changed
 from assay.system.memory import room
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Piece", "Source", "compression", "cut", "first_records"]
-
 _SAMPLE = 200
 _ANY_RATIO = 1 << 20
 """Uncompressed size in bytes up to which any compression ratio is allowed."""

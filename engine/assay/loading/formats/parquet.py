@@ -33,8 +33,6 @@ from assay.system.special_files import engine_path
 from assay.thresholds import THRESHOLDS
 from assay.values.arrow import frame_of, held, held_schema
 
-__all__ = ["ParquetFile", "open_parquet"]
-
 _PLACE = 16
 """Bytes that Polars needs for each string besides its text."""
 

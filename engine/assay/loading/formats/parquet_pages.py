@@ -15,8 +15,6 @@ from assay.loading.formats.reading import HARMLESS
 from assay.loading.formats.thrift import read_struct
 from assay.system.special_files import engine_path
 
-__all__ = ["are_checked", "chunks_of", "find_fault", "largest_page", "largest_value", "mended"]
-
 _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
 _ROWS = 1024
 _BUFFER = 1 << 20

@@ -11,20 +11,6 @@ import polars as pl
 from assay.errors import InputError, shown_path
 from assay.options import MAX_RATIO, ReadingOptions, options_of
 
-__all__ = [
-    "HARMLESS",
-    "BadRow",
-    "File",
-    "Reading",
-    "Reshape",
-    "Unit",
-    "about_file",
-    "changed",
-    "name_of",
-    "reading_of",
-    "rows_in_all",
-]
-
 Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 """Convert the object of a line to rows. It pickles, and raises ``InputError`` for an object without rows."""
 

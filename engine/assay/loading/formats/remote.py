@@ -31,8 +31,6 @@ from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.redaction import redacted, secrets_of
 from assay.system.spool import refused_by_temporary_folder, spool_file
 
-__all__ = ["SCHEMES", "Remote", "RemoteFile", "hidden_of", "is_url"]
-
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "hf", "http", "https")
 _WEB = ("http", "https")
 _COMPRESSED = (".gz", ".zst", ".zstd")

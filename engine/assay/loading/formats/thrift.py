@@ -2,8 +2,6 @@
 
 from typing import IO
 
-__all__ = ["read_struct"]
-
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
 _MAX_DEPTH = 16
 

@@ -14,8 +14,6 @@ import polars as pl
 
 from assay.expressions.lane import rowwise
 
-__all__ = ["EXTRACTORS", "Extractor"]
-
 _HUGE = 1e150
 """Limit for scores and weights, so that no product overflows."""
 

@@ -21,21 +21,6 @@ from assay.system.documents import MAX_BYTES
 from assay.system.special_files import open_input
 from assay.values.paths import is_path, kind_of, parse
 
-__all__ = [
-    "NONE",
-    "Preset",
-    "PresetSource",
-    "as_data",
-    "as_markdown",
-    "laid_out",
-    "load_preset",
-    "matching",
-    "names",
-    "presets",
-    "schema",
-]
-
-
 NONE = "none"
 """The value for no preset: the file is read as it is."""
 

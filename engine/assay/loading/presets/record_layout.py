@@ -19,8 +19,6 @@ from assay.loading.presets.extractors import EXTRACTORS
 from assay.names import BAD, COMPLETION, HIDDEN
 from assay.values.paths import ABSENT, Path, find, find_expr, missing, outline_of
 
-__all__ = ["SAMPLE_IDX", "Failure", "Field", "Layout", "Source"]
-
 SAMPLE_IDX = "sample_idx"
 """Column with the index of an element in its list; null for a record whose list is empty."""
 

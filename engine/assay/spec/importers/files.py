@@ -12,8 +12,6 @@ from assay.spec.importers.promptfoo import is_promptfoo, read_promptfoo
 from assay.spec.verifier import load_verifier
 from assay.system.documents import read_document
 
-__all__ = ["import_file", "tasks_text", "yaml_text"]
-
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ .-][A-Za-z0-9_]+)*", re.ASCII)
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 """Texts that some reader of YAML takes for something else."""

@@ -11,18 +11,6 @@ from assay.spec.reader import place
 from assay.spec.verifier import load_verifier
 from assay.system.documents import Document, Place
 
-__all__ = [
-    "Imported",
-    "NoCounterpartError",
-    "Notes",
-    "check_problem",
-    "check_threshold",
-    "is_number",
-    "named_check",
-    "numbered_ids",
-    "shape_of",
-]
-
 
 class NoCounterpartError(Exception):
     """A part of a file that no spec can express; the message says why."""

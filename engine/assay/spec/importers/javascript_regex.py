@@ -8,8 +8,6 @@ import re
 
 from assay.spec.importers.imported import NoCounterpartError
 
-__all__ = ["python_pattern"]
-
 _SPACES = r"\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES}
 _MEANS_THE_SAME = frozenset("fnrtv")

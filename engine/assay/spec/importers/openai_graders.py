@@ -18,8 +18,6 @@ from assay.spec.importers.templates import pieces_of, reference_to
 from assay.spec.importers.weighted_sums import combination
 from assay.system.documents import Document, Place, named
 
-__all__ = ["is_openai", "read_openai"]
-
 _OPERATIONS: dict[str, dict[str, Any]] = {
     "eq": {"type": "equals", "strip": False, "caseSensitive": True},
     "ne": {"type": "equals", "strip": False, "caseSensitive": True, "negate": True},

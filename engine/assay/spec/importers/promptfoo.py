@@ -25,8 +25,6 @@ from assay.spec.importers.promptfoo_assertions import DIFFERENCES, NOT, assertio
 from assay.system.documents import Document, Place, named
 from assay.values.references import is_reference
 
-__all__ = ["is_promptfoo", "read_promptfoo"]
-
 _KEYS = ("tests", "defaultTest", "assertionTemplates", "prompts", "providers", "targets", "scenarios")
 _SET = "assert-set"
 _FILE = "file://"

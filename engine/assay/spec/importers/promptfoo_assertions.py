@@ -13,8 +13,6 @@ from assay.spec.importers.javascript_regex import python_pattern
 from assay.spec.importers.templates import pieces_of, reference_to
 from assay.system.documents import named
 
-__all__ = ["DIFFERENCES", "Assertion", "assertion_check", "text_of"]
-
 NOT = "not-"
 
 

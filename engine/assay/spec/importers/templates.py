@@ -6,8 +6,6 @@ from typing import Any
 
 from assay.spec.importers.imported import NoCounterpartError
 
-__all__ = ["pieces_of", "reference_to"]
-
 _TAG = re.compile(r"\{\{(.*?)\}\}|(\{[%#].*?[%#]\})", re.DOTALL)
 _OPEN = ("{{", "{%", "{#")
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[\d+\])*", re.ASCII)

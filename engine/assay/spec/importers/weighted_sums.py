@@ -8,8 +8,6 @@ from typing import Any
 
 from assay.spec.importers.imported import NoCounterpartError
 
-__all__ = ["combination"]
-
 _LONGEST = 10_000
 _WORDS = ("min", "max")
 

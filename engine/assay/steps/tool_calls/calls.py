@@ -12,18 +12,6 @@ from typing import Any
 
 from assay.expressions.json import MAX_DEPTH, NOT_JSON, loads, mended, nesting, too_deep
 
-__all__ = [
-    "Call",
-    "bare_call",
-    "calls_of",
-    "calls_of_messages",
-    "calls_text",
-    "is_assistant",
-    "parsed_calls",
-    "read_calls",
-    "requested_call",
-]
-
 Call = dict[str, Any]
 """A call: ``name`` and ``arguments``."""
 

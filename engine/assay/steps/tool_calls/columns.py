@@ -4,8 +4,6 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["calls_of_structs", "has_plain_calls"]
-
 _TEXT_FIELDS = frozenset(("role", "content"))
 _OTHER_FORMS = frozenset(("function_call", "functionCall", "parts", "exact", "type"))
 _CALL_FIELDS = frozenset(("id", "index", "type", "function"))

@@ -13,8 +13,6 @@ from typing import Any
 
 from assay.steps.tool_calls.calls import Call
 
-__all__ = ["MAX_CHARS", "calls_in_python"]
-
 MAX_CHARS = 100_000
 """Maximum length of a text that is read as Python: its syntax tree takes 500 times as much memory."""
 _MAX_DEPTH = 50

@@ -8,8 +8,6 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call, bare_call, calls_of, is_assistant, requested_call
 from assay.steps.tool_calls.python import calls_in_python
 
-__all__ = ["FORMAT", "Format", "calls_in_text"]
-
 Format = Literal["any", "json", "tags", "python"]
 FORMAT = (
     "How calls stand in a text: JSON, `<tool_call>` tags, or Python as in `[f(a=1)]`. Messages that have calls of their own "

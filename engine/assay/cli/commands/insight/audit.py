@@ -10,8 +10,6 @@ from assay.errors import FailedRunError
 from assay.options import FileOptions
 from assay.system.stdout import only_data
 
-__all__ = ["audit"]
-
 _EXAMPLES = """\b
 Examples:
   assay audit verifier.yaml rollouts.jsonl

@@ -10,8 +10,6 @@ from assay.errors import UsageError
 from assay.options import DiffLimits, FileOptions, options_of, settle
 from assay.system.stdout import only_data
 
-__all__ = ["diff"]
-
 _EXAMPLES = """\b
 Examples:
   assay diff before.parquet after.parquet --max-flips 1%

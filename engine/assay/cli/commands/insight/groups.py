@@ -11,8 +11,6 @@ from assay.cli.arguments import AsData, GroupNames, LengthColumn, Overwrite, Res
 from assay.errors import UsageError, likely_ending
 from assay.system.stdout import write_data
 
-__all__ = ["groups"]
-
 _N = TypeVar("_N", int, float)
 
 _EXAMPLES = """\b

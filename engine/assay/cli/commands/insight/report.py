@@ -13,8 +13,6 @@ from assay.system.stdout import write_data
 if TYPE_CHECKING:
     from assay.insight.reports.reporting import Report
 
-__all__ = ["report"]
-
 _EXAMPLES = """\b
 Examples:
   assay report rewards.parquet --out report.html

@@ -11,8 +11,6 @@ from assay.cli.app import show as on_stdout
 from assay.cli.arguments import AsData, ResultPath, names
 from assay.system.stdout import write_data
 
-__all__ = ["show"]
-
 _EXAMPLES = """\b
 Examples:
   assay show rewards.parquet --failed policy --limit 5

@@ -8,8 +8,6 @@ from assay.cli.app import command, to_stderr
 from assay.cli.arguments import AsData, LengthColumn, Overwrite, ResultPath
 from assay.errors import FailedRunError, InputError, did_you_mean, listed
 
-__all__ = ["tripwire"]
-
 _EXAMPLES = """\b
 Examples:
   assay tripwire rewards.parquet

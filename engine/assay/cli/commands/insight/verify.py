@@ -7,8 +7,6 @@ import typer
 from assay.cli.app import command, import_checks, import_modules, to_stderr
 from assay.errors import FailedRunError
 
-__all__ = ["verify"]
-
 _EXAMPLES = """\b
 Examples:
   assay verify rewards.parquet

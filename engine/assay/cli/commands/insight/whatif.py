@@ -11,8 +11,6 @@ from assay.errors import UsageError
 from assay.options import DiffLimits, settle
 from assay.system.stdout import only_data
 
-__all__ = ["whatif"]
-
 _EXAMPLES = """\b
 Examples:
   assay whatif rewards.parquet --set policy=2 --drop curt --rank model

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted, joined
 from assay.expressions.regex.trees.nodes import EVERYTHING, NEWLINE, TYPE_FLAGS, Nodes, NotLinearError
 
-__all__ = ["Alphabet", "Forbidden", "Graph", "State", "Ways", "all_ways"]
-
 _MOST_POSITIONS = 200
 """Maximum sets of characters, and ends of the text, in what is forbidden."""
 _LARGEST = 10_000

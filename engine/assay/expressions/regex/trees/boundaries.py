@@ -11,8 +11,6 @@ from typing import Any
 from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted, range_bytes, word_characters
 from assay.system.cache import cached_within
 
-__all__ = ["Items", "word_at"]
-
 Items = list[tuple[Any, Any]]
 """A sequence of nodes of a parsed pattern."""
 

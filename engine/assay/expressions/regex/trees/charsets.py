@@ -18,26 +18,6 @@ from typing import Any
 from assay.expressions.text import SCALARS
 from assay.system.cache import cached_within
 
-__all__ = [
-    "ASCII_WORDS",
-    "BEYOND_LETTERS",
-    "CHARACTERS",
-    "MOST_WORDS",
-    "Ranges",
-    "accepted",
-    "accepted_ascii",
-    "all_but",
-    "boundary_in_nothing",
-    "cut_to_ascii",
-    "in_both",
-    "is_word_character",
-    "joined",
-    "most_ranges",
-    "range_bytes",
-    "reaches_beyond_ascii",
-    "word_characters",
-]
-
 CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 """The types of nodes that match one character."""
 

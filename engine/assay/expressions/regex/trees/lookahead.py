@@ -31,8 +31,6 @@ from assay.expressions.regex.trees.nodes import (
     with_flags,
 )
 
-__all__ = ["without_look_ahead"]
-
 _MOST_PLACES = 300
 """Maximum places in a sequence, each counted once for every state in which it is reached."""
 _LARGEST = 50_000

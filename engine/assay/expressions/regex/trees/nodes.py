@@ -6,25 +6,6 @@ from typing import Any, NamedTuple
 
 from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted
 
-__all__ = [
-    "ENDS",
-    "EVERYTHING",
-    "NEWLINE",
-    "REPEATS",
-    "TYPE_FLAGS",
-    "First",
-    "Node",
-    "Nodes",
-    "NotLinearError",
-    "first_of",
-    "forbids",
-    "looks_ahead",
-    "of_group",
-    "sets_of",
-    "ways_of",
-    "with_flags",
-]
-
 TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
 """Flags of a group with which CPython's search, which uses the outer flags for its prefix, differs from the parse tree."""
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)

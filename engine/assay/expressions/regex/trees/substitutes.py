@@ -16,8 +16,6 @@ from typing import Any
 from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted, in_both
 from assay.expressions.regex.trees.nodes import REPEATS, First, Node, Nodes, first_of, ways_of, with_flags
 
-__all__ = ["has_substitutes", "with_substitutes"]
-
 _MOST_TEXTS = 16
 """Maximum texts of a group, and maximum choices of several groups together."""
 _POSSESSIVE = (sre.POSSESSIVE_REPEAT, sre.ATOMIC_GROUP)
