@@ -143,11 +143,8 @@ def test_a_room_has_few_files(room):
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_a_module_has_a_docstring_and_lists_what_it_exports(name):
-    tree = tree_of(name)
-    assert ast.get_docstring(tree)
-    names = {getattr(node.targets[0], "id", "") for node in tree.body if isinstance(node, ast.Assign)}
-    assert "__all__" in names or len(tree.body) == 1 or name in ("_version", "__main__")
+def test_a_module_has_a_docstring(name):
+    assert ast.get_docstring(tree_of(name))
 
 
 def lines_of(function):

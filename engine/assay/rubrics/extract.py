@@ -5,6 +5,8 @@ Both return what the functions of the same names in PrimeIntellect's ``verifiers
 
 import re
 
+__all__ = ["extract_boxed_answer", "extract_hash_answer"]
+
 _BOXED = "\\boxed{"
 _BRACE = re.compile(r"[{}]")
 

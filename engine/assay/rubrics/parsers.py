@@ -23,6 +23,8 @@ from assay.expressions.completion import completion_text
 from assay.expressions.tags import Tag
 from assay.types import ChatMessage, Messages
 
+__all__ = ["Parser", "ThinkParser", "XMLParser", "get_text_content"]
+
 
 def get_text_content(completion: Messages | None) -> str:
     """Return the text of a completion, as checks read it with ``--any-role``.
