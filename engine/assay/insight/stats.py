@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-
 FEW_TASKS = 30  # an interval of fewer tasks is marked: its coverage is only roughly 95 %
 
 _EXACT_FLIPS = 2_000
