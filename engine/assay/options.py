@@ -461,8 +461,8 @@ class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions
     ]
 
 
-class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, total=False):
-    """Options for measuring a verifier."""
+class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, _VerifierOptions, FunctionOptions, total=False):
+    """Options for measuring verifiers."""
 
     rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_some_rows)]
 

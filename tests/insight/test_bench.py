@@ -96,6 +96,44 @@ def test_data_goes_to_stdout_with_json_only():
     assert "vibes" in done.stderr
 
 
+REWARDS = """
+import assay
+def exact(completion, id, **_): return 1.0 if str(id) in completion else 0.0
+def short(completion, **_): return 1.0 / len(completion)
+def ranked(completions, **_): return [float(at) for at, _ in enumerate(completions)]
+rubric = assay.Rubric([exact, short, ranked])
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ("rows.jsonl --rubric rewards.py:rubric", ["exact", "ranked", "short"]),
+        ("rows.jsonl --rubric rewards.py:exact --workers 1", ["exact"]),
+        ("rows.jsonl --spec v.json --spec w.json", ["v/contains", "v/min_length", "v/regex", "w/json_valid"]),
+        ("rows.jsonl", [""]),
+        ("rows.jsonl --verifier-name exact_match", [""]),
+        ("rows.jsonl --spec w.json --verifier-name exact_match", ["row_verifier", "w/json_valid"]),
+        ("- --spec w.json", ["json_valid"]),
+        ("w.json -", ["json_valid"]),
+    ],
+)
+def test_rubrics_functions_and_several_specs_are_measured(desk, args, names):
+    Path("w.json").write_text('{"id": "w", "checks": [{"type": "json_valid"}]}')
+    Path("v.json").write_text(json.dumps({"id": "v", "checks": SPEC["checks"][:3]}))
+    Path("rewards.py").write_text(REWARDS)
+    verifier = {"fn_name": "contains", "expected": "7"}
+    lines = [
+        json.dumps({"id": at, "example_id": at // 4, "completion": f"{at}", "verifier": verifier}) for at in range(20)
+    ]
+    Path("rows.jsonl").write_text("\n".join(lines))
+    done = CliRunner().invoke(app, ["bench", *args.split(), "--json"], input="\n".join(lines))
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["difference"]) == (20, "")
+    assert sorted(check["id"] for check in found["checks"]) == names
+
+
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize("as_json", ["", " --json"])
 def test_verdicts_that_differ_are_told_with_exit_code_1(monkeypatch, as_json):
@@ -115,7 +153,11 @@ def test_verdicts_that_differ_are_told_with_exit_code_1(monkeypatch, as_json):
         ("v.json in.parquet --tasks missing.jsonl", "missing.jsonl: no such file"),
         ("v.json in.parquet --map completion", "expected NAME=COLUMN"),
         ("v.json in.parquet --import gone_", "--import gone_"),
-        ("v.json", "Missing argument"),
+        ("v.json", "is a verifier's spec, not rollouts"),
+        ("--spec v.json", "Missing argument"),
+        ("in.parquet --rubric gone.py:rubric", "gone.py"),
+        ("in.parquet --spec v.json --rubric rewards.py:exact", "use only one"),
+        ("in.parquet --verifier-name containz", "containz"),
     ],
 )
 def test_a_mistake_is_told_in_words_with_exit_code_2(args, said):

@@ -1,11 +1,11 @@
-"""Measure what a verifier costs: compared with reading the column, compared with a loop over rows, and per check.
+"""Measure what verifiers cost: compared with reading the column, compared with a loop over rows, and per check.
 
 A run is timed from the file, without writing. A check is timed alone, on rows in memory, minus the cost of a plan whose check
 does nothing. Work that several checks share, such as lower-casing the text, counts for each of them.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Unpack, cast
@@ -16,7 +16,7 @@ from assay.checks.base import Check, Row
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
-from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
 from assay.loading.formats.engine_source import batches
@@ -27,7 +27,7 @@ from assay.options import BenchOptions, ScoreOptions, documented, settle
 from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
 from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
-from assay.spec.verifier import VerifierSource, load_verifier
+from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifier
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
 
@@ -59,7 +59,7 @@ class CheckCost:
     """The cost of one check.
 
     Attributes:
-        id: Its id.
+        id: Its id; of several verifiers, behind the verifier's id and a slash.
         type: Its type.
         ns_per_row: Nanoseconds of wall time per row, timed alone, minus the base cost of a plan.
         runs_as: How the check runs, and why.
@@ -73,7 +73,7 @@ class CheckCost:
 
 @dataclass(frozen=True)
 class Bench:
-    """The cost of a verifier on some rollouts; each time is the best of several turns.
+    """The cost of verifiers on some rollouts; each time is the best of several turns.
 
     Attributes:
         rows: Rows scored.
@@ -130,24 +130,24 @@ class Bench:
 @documented(BenchOptions)
 def bench(
     rollouts: Any,
-    verifier: VerifierSource,
+    verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None = None,
     **options: Unpack[BenchOptions],
 ) -> Bench:
-    """Measure what a verifier costs.
+    """Measure what verifiers cost.
 
     Args:
         rollouts: Anything ``assay.scan`` reads.
-        verifier: A verifier.
+        verifiers: As for ``assay.score``, except a plan: one or more verifiers, a rubric, or None for functions that the rows name.
         options: Which rollouts to use, and how to read them.
 
     Raises:
-        SpecError: The verifier cannot be used.
+        SpecError: A verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or there are no rows.
     """
     own = settle(BenchOptions, options, "bench")
     rows, settled = own["rows"], cast("ScoreOptions", {**settle(ScoreOptions, {}, "bench"), **own})
     with interruptible() as stop, spooling():
-        loaded = verifiers_of_run(verifier, settled, limits=limits_of_run(verifier, settled, stop=stop))
+        loaded = verifiers_of_run(verifiers, settled, limits=limits_of_run(verifiers, settled, stop=stop))
         selected = open_rollouts(rollouts, reading_for(settled, loaded))
         selected = replace(selected, frame=selected.frame if rows is None else selected.frame.head(rows))
         source, plan = prepare(selected, loaded, settled)
@@ -218,11 +218,19 @@ def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost
     with in_pieces(plan.piece):
         seconds = _best([partial(_collect, frame) for frame in frames])
     base, *times = (best / rows.height * 1e9 for best in seconds)
+    several = len(plan.verifiers) > 1
     costs = [
-        CheckCost(spec.id, spec.type, max(nanoseconds - base, 0.0), check.explain())
-        for (_, spec, check), nanoseconds in zip(plan.checks, times, strict=True)
+        CheckCost(
+            _name(verifier, spec) if several else spec.id, spec.type, max(nanoseconds - base, 0.0), check.explain()
+        )
+        for (verifier, spec, check), nanoseconds in zip(plan.checks, times, strict=True)
     ]
     return base, tuple(sorted(costs, key=lambda cost: -cost.ns_per_row))
+
+
+def _name(verifier: VerifierSpec, spec: CheckSpec) -> str:
+    """Return the name of a check among those of several verifiers; a member of a rubric has that of its only check."""
+    return verifier.id if spec.id in ("", verifier.id) else f"{verifier.id}/{spec.id}"
 
 
 def _difference(loop_rows: list[dict[str, Any]], scored: pl.DataFrame) -> str:
