@@ -121,13 +121,16 @@ rubric = assay.Rubric([exact, short, ranked])
 def test_rubrics_functions_and_several_specs_are_measured(desk, args, names):
     Path("w.json").write_text('{"id": "w", "checks": [{"type": "json_valid"}]}')
     Path("v.json").write_text(json.dumps({"id": "v", "checks": SPEC["checks"][:3]}))
-    Path("rewards.py").write_text(REWARDS)
+    rewards = f"rewards_of_{desk.name}"  # a module is imported once
+    Path(f"{rewards}.py").write_text(REWARDS)
     verifier = {"fn_name": "contains", "expected": "7"}
     lines = [
         json.dumps({"id": at, "example_id": at // 4, "completion": f"{at}", "verifier": verifier}) for at in range(20)
     ]
     Path("rows.jsonl").write_text("\n".join(lines))
-    done = CliRunner().invoke(app, ["bench", *args.split(), "--json"], input="\n".join(lines))
+    done = CliRunner().invoke(
+        app, ["bench", *args.replace("rewards", rewards).split(), "--json"], input="\n".join(lines)
+    )
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["rows"], found["difference"]) == (20, "")
