@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench weight peers peers-test promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight peers peers-test promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -59,7 +59,10 @@ docs: $(VENV)/.installed  ## build the site from README.md and docs/ in build/si
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
-	$(BIN)/python -m pytest benchmarks --quiet -p no:randomly
+	$(if $(filter ablation,$(MAKECMDGOALS)),$(BIN)/python benchmarks/ablation.py,$(BIN)/python -m pytest --quiet -p no:randomly \
+		$(if $(filter compare,$(MAKECMDGOALS)),benchmarks/bench_throughput.py --benchmark-compare --benchmark-compare-fail=min:50%,benchmarks --benchmark-autosave))
+
+compare ablation: bench  ## make bench compare: fail where a check type, step or function takes 1.5 times as long as in the last run kept; make bench ablation: switch off each threshold and second implementation, one by one
 
 peers: $(VENV)/.installed  ## install what the benchmarks compare with
 	$(INSTALL) --editable '.[dev,bench]'

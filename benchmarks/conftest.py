@@ -1,5 +1,7 @@
 """After the benchmarks: one table on the terminal; in results.md, for the pages, the part of it that has goals."""
 
+import json
+import platform
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,19 @@ _LINES = []
 
 def pytest_addoption(parser):
     parser.addoption("--results", default=Path(__file__).parent, type=Path, help="where results.md and stages.md go")
+
+
+def pytest_configure(config):
+    """Refuse to compare with no run, and with one of another machine."""
+    if config.getoption("benchmark_compare", None) is None:
+        return
+    folder = Path(config.getoption("benchmark_storage").removeprefix("file://"))
+    runs = sorted(folder.glob("*/*.json"))
+    if not runs:
+        raise pytest.UsageError(f"{folder}: no run to compare with; make bench keeps one")
+    node = json.loads(runs[-1].read_text("utf-8"))["machine_info"]["node"]
+    if node != platform.node():
+        raise pytest.UsageError(f"{runs[-1]}: a run of another machine, {node}; make bench keeps one of this machine")
 
 
 @pytest.fixture(scope="session")

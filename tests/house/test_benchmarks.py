@@ -1,9 +1,14 @@
 """The benchmarks do not rot: what they draw, what contenders say, and a small run of them."""
 
+import contextlib
+import importlib.util
+import json
 import os
+import platform
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -11,11 +16,14 @@ from cases import ROOT, needs_alpaca, some
 
 import assay
 from assay import load_verifier
+from assay.checks.registry import CHECKS
 from assay.compiling.verifiers import on_row
+from assay.functions.registry import list_fns
 from assay.scoring.reference import score_rows
+from assay.steps.registry import STEP_TYPES
 from contenders import file_duckdb, file_polars, row_loop, spec_functions, spec_promptfoo, spec_verifiers, stage
 from contenders.spec import NotExpressibleError
-from harness import stages
+from harness import registered, stages
 from harness.comparing import differences
 from harness.draws import FUNCTIONS, GROUPS, SpecDraw, function_draws, spec_draws
 from harness.generate import drawn_file, functions_file
@@ -23,6 +31,9 @@ from harness.pool import POOL
 from harness.texts import KINDS, MEAN_BYTES, texts
 
 ROWS = 40
+_SPEC = importlib.util.spec_from_file_location("bench_hooks", ROOT / "benchmarks" / "conftest.py")
+bench_hooks = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(bench_hooks)
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +178,30 @@ def test_a_small_run(which, shown, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     table = (tmp_path / "results.md").read_text("utf-8")
     assert re.search(rf"^\| .*{shown}.* \| cold \| [\d.,]+ ", table, re.MULTILINE), table
+
+
+def test_everything_that_is_registered_is_measured_on_texts_that_differ_from_batch_to_batch():
+    every = {case.name: case for case in registered.cases()}
+    named = [("check", check.type) for check in CHECKS] + [("step", step.name) for step in STEP_TYPES]
+    assert {f"{kind} {name}" for kind, name in [*named, *(("function", name) for name in list_fns())]} == set(every)
+    for case in (every["check contains"], every["check tool_calls"], every["step tag"], every["function contains"]):
+        first, second = case.batch(12, 0), case.batch(12, 1)
+        texts = first.columns[0]
+        assert len(set(first[texts]) & set(second[texts])) <= 3  # what examples say
+        rows = case.by_rows(first)
+        assert case.prepare(first)().select(rows[0].keys()).to_dicts() == rows
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [(None, "no run to compare with"), ("elsewhere", "a run of another machine, elsewhere"), (platform.node(), "")],
+)
+def test_a_comparison_needs_a_run_of_this_machine(tmp_path, kept, message):
+    if kept is not None:
+        run = tmp_path / "Linux" / "0001_a.json"
+        run.parent.mkdir()
+        run.write_text(json.dumps({"machine_info": {"node": kept}}))
+    options = {"benchmark_compare": True, "benchmark_storage": f"file://{tmp_path}"}
+    config = SimpleNamespace(getoption=lambda name, default=None: options.get(name, default))
+    with pytest.raises(pytest.UsageError, match=message) if message else contextlib.nullcontext():
+        bench_hooks.pytest_configure(config)
