@@ -18,7 +18,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Refuse to compare with no run, and with one of another machine."""
-    if config.getoption("benchmark_compare", None) is None:
+    if not config.getoption("benchmark_compare", None):
         return
     folder = Path(config.getoption("benchmark_storage").removeprefix("file://"))
     runs = sorted(folder.glob("*/*.json"))

@@ -205,3 +205,5 @@ def test_a_comparison_needs_a_run_of_this_machine(tmp_path, kept, message):
     config = SimpleNamespace(getoption=lambda name, default=None: options.get(name, default))
     with pytest.raises(pytest.UsageError, match=message) if message else contextlib.nullcontext():
         bench_hooks.pytest_configure(config)
+    options["benchmark_compare"] = False
+    bench_hooks.pytest_configure(config)
