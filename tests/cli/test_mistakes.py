@@ -180,3 +180,42 @@ def test_an_exception_of_a_check_type_is_logged_with_its_line(caplog):
     CliRunner().invoke(app, ["score", "in.jsonl", "--spec", "v.yaml", "--checks", "mine:Raises"])
     (record,) = caplog.records
     assert record.getMessage().startswith("polite: IndexError: list index out of range\n  mine.py, line 18: return 1.0")
+
+
+URLS = [
+    (
+        ("score", "in.jsonl", "--spec", "https://me:pw@example.org/v.yaml"),
+        "https://***@example.org/v.yaml",
+        "curl -O URL",
+    ),
+    (("check", "gs://bucket/v.yaml"), "gs://bucket/v.yaml", "gcloud storage cp gs://bucket/v.yaml ."),
+    (("show", "s3://bucket/r.parquet"), "s3://bucket/r.parquet", "aws s3 cp s3://bucket/r.parquet ."),
+    (("report", "https://example.org/r.parquet"), "https://example.org/r.parquet", "curl -O https://example.org/r"),
+    (("verify", "hf://datasets/a/b/r.parquet"), "hf://datasets/a/b/r.parquet", "hf download"),
+    (("diff", "s3://bucket/r.parquet", "r.parquet"), "s3://bucket/r.parquet", "aws s3 cp"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "url", "download"), URLS, ids=lambda value: value if isinstance(value, str) else value[0]
+)
+def test_a_url_where_only_files_are_read_is_called_one_with_the_command_that_downloads_it(command, url, download):
+    message = refused(*command)
+    assert f"{url}: is a URL; this is read from a local file only." in message
+    assert f"Download it first: {download}" in message
+
+
+@pytest.mark.parametrize("url", ["hf://datasets/a/b", "gs://bucket/rollouts"])
+def test_a_url_without_a_suffix_is_perhaps_a_folder(url):
+    assert f"a folder with a slash at the end: {url}/" in refused("score", url, "--spec", "v.json")
+
+
+@pytest.mark.parametrize("options", [(), ("--lenient",), ("--json",)])
+def test_why_a_pattern_does_not_compile_is_told_once(options):
+    Path("broken.yaml").write_text(
+        "checks:\n- {id: a, type: regex, pattern: '(a'}\n- {type: contains, value: refund}\n"
+    )
+    done = CliRunner().invoke(app, ["score", "in.jsonl", "--spec", "broken.yaml", *options])
+    assert done.stderr.count("unterminated subpattern") == 1
+    assert "problem: broke on every row: a\n" in done.stderr
+    assert "--json" not in options or "unterminated subpattern" in str(json.loads(done.stdout)["problems"])

@@ -137,7 +137,7 @@ def test_verify_as_data_and_in_files():
         ["v.json"],
         ["rewards.parquet", "--sample", "none"],
         ["rewards.parquet", "--root", "x"],
-        ["rewards.parquet", "--rollouts", "others.parquet", "--rollouts", "rows.parquet"],
+        ["rewards.parquet", "--rollouts", "others.parquet", "--rollouts", "others.parquet"],
         ["rewards.parquet", "--import", "no_such_module"],
         ["rewards.parquet", "--tasks", "no.jsonl"],
     ],

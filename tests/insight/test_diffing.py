@@ -458,3 +458,12 @@ def test_limits_are_exceeded_by_more_only():
             found.within(max_flips=limit)
     with pytest.raises(UsageError, match="max_delta"):
         found.within(max_delta=math.nan)
+
+
+def test_rollouts_that_have_lost_a_column_that_was_kept_are_scored_again(tmp_path):
+    rows = pl.DataFrame({"completion": ["a", "b", "c"], "source": ["x", "y", "z"], "model": ["m", "n", "m"]})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    assay.score_file(tmp_path / "rows.parquet", SPEC, tmp_path / "out.parquet", keep=["source", "model"])
+    rows.drop("source").write_parquet(tmp_path / "fewer.parquet")
+    found = rescored(tmp_path / "out.parquet", rollouts=tmp_path / "fewer.parquet")
+    assert (found.rows, found.changed) == (3, 0)

@@ -392,3 +392,23 @@ def test_what_is_derived_or_reused_is_verified_like_others():
 def test_a_result_to_verify_is_a_path(value):
     with pytest.raises(UsageError, match="is a path"):
         assay.verify(value)
+
+
+@pytest.mark.parametrize("sample", ["all", 5])
+def test_a_folder_that_has_grown_is_verified_as_far_as_it_was_scored(sample):
+    Path("in/model=m").mkdir(parents=True)
+    shutil.copy("rows.parquet", "in/model=m/m.parquet")
+    assay.score_file("in", SPEC, "out/")
+    more = pl.read_parquet("rows.parquet").with_columns(new=1)
+    Path("in/model=a").mkdir()
+    for name in ("in/model=a/a.parquet", "in/z.parquet"):
+        more.write_parquet(name)
+    found = assay.verify("out", rollouts="in", sample=sample)
+    assert found.intact
+    assert "2 files not scored yet: in/model=a/a.parquet, in/z.parquet" in found.notes
+    more.head(7).write_parquet("in/model=m/m.parquet")
+    with pytest.raises(InputError, match="is not the file that was scored"):
+        assay.verify("out", rollouts="in", sample=sample)
+    Path("in/model=m/m.parquet").unlink()
+    with pytest.raises(InputError, match="was made from 1 file, and there are 2"):
+        assay.verify("out", rollouts="in", sample=sample)

@@ -102,8 +102,10 @@ def _estimate(value: Mapping[str, Any], measure: str, form: str) -> str:
 
 def print_problems(console: Console, summary: "Summary") -> None:
     """Print why the rewards of a run are not what the verifiers mean, and which minimums it did not reach."""
+    told = tuple(f": {check.broken}" for check in summary.checks if check.broken)  # by a warning, before the run
     for problem in summary.problems:
-        console.print(Text.assemble(("problem: ", "bold red"), printable(problem)), soft_wrap=True)
+        shown = next((problem.removesuffix(end) for end in told if problem.endswith(end)), problem)
+        console.print(Text.assemble(("problem: ", "bold red"), printable(shown)), soft_wrap=True)
     for words in summary.unmet:
         console.print(Text.assemble(("not reached: ", "bold red"), printable(words)), soft_wrap=True)
 

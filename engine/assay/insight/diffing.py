@@ -219,6 +219,8 @@ def rescored(
     verifiers = verifiers_of(before.provenance, before.name, options.get("checks") or ())
     settings = settings_in(before.provenance, before.name)
     recorded = {name: value for name, value in settings.items() if name in options_of(ScoreOptions)}
+    if recorded.get("keep") is not None:
+        recorded["keep"] = "*"  # rollouts that have lost a column that was kept can still be scored
     inputs = recorded_files(before.provenance, "inputs", before.folder, before.name) if rollouts is None else rollouts
     if tasks is None and rollouts is None and before.provenance.get("tasks"):
         tasks = recorded_files(before.provenance, "tasks", before.folder, before.name)

@@ -19,7 +19,7 @@ from assay.checks.libraries import changed_versions
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
-from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
+from assay.errors import AssayError, InputError, UsageError, counted, listed, printable, shown_path
 from assay.expressions.lane import exactly
 from assay.expressions.readable import readable
 from assay.insight.pairing import AFTER, BEFORE, changed
@@ -233,7 +233,8 @@ def _made_again(
         made.footer.get("libraries"), (name for verifier in loaded for name in verifier.libraries)
     )
     notes += _of_others(made, [*libraries.values()], any_version=any_version)
-    source, inputs = _inputs(made, rollouts, options, loaded)
+    source, inputs, added = _inputs(made, rollouts, options, loaded)
+    notes += added
     source, plan = prepare(source, loaded, options)
     inputs += _task_inputs(made, source, options, given=tasks is not None)
     if any(isinstance(check, RunCheck) and check.whole for check in plan.readers) and size < made.seal.rows:
@@ -292,24 +293,29 @@ def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]
 
 def _inputs(
     made: _Made, rollouts: Any, options: Any, verifiers: Sequence[VerifierSpec]
-) -> tuple[Rollouts, list[dict[str, Any]]]:
-    """Open the rollouts that a result was made from; return them with what each file is known by.
+) -> tuple[Rollouts, list[dict[str, Any]], list[str]]:
+    """Open the rollouts that a result was made from; return them with what each file is known by, and notes.
 
     Raises:
         InputError: They are gone, or other ones.
     """
-    entries, names = files_of(made.footer), rollouts
+    entries, names, notes = files_of(made.footer), rollouts, list[str]()
+    then = [entry["name"] for entry in entries]
     if rollouts is None:
         names = recorded_files(made.footer, "inputs", made.files[0].parent, made.name)
-    source = open_rollouts(names, reading_for(options, verifiers))
+    reading = reading_for(options, verifiers)
+    source = open_rollouts(names, reading)
+    now = [file for file in source.inputs if file.skipped is None]
+    if added := [file.name for file in now if file.name not in then] if {*then} < {file.name for file in now} else []:
+        notes = [f"{counted(len(added), 'file')} not scored yet: {listed(list(map(printable, added)))}"]
+        source = open_rollouts(then, reading)
     source = sealed(source) if any(entry.get("sha256") for entry in entries) else source
     now = [file for file in source.inputs if file.skipped is None]
     if len(now) != len(entries):
         fact = f"{made.name}: was made from {counted(len(entries), 'file')}, and there are {len(now):,}."
         raise InputError(fact, "Name all of them, in the order of the run: --rollouts PATH")
-    return source, [
-        _same_input(then, file, moved=rollouts is not None) for then, file in zip(entries, now, strict=True)
-    ]
+    moved = rollouts is not None
+    return source, [_same_input(then, file, moved=moved) for then, file in zip(entries, now, strict=True)], notes
 
 
 def _same_input(then: Mapping[str, Any], now: InputFile, *, moved: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SpecError, closest, printable, shown_path
-from assay.system.special_files import likely_file, open_input
+from assay.system.special_files import likely_file, open_input, refuse_url
 
 FORMATS = (".json", ".yaml", ".yml", ".toml")
 _OF_ROLLOUTS = (
@@ -65,6 +65,7 @@ def read_document(path: Path) -> Document:
         SpecError: The file cannot be read or parsed; the message gives the file and the line.
     """
     name = shown_path(path)
+    refuse_url(path, SpecError)
     if path.suffix.lower() not in FORMATS and (path.suffix or path.exists()):
         raise _unknown_format(path)
     try:

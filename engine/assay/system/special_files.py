@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from typing import IO
 
-from assay.errors import closest, did_you_mean, shown_path
+from assay.errors import AssayError, closest, did_you_mean, printable, shown_path
+from assay.system.redaction import redacted
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -147,3 +148,27 @@ def likely_file(path: Path) -> str:
         return ""
     stem = path.name.partition(".")[0]
     return did_you_mean(path.name, [name for name in names if closest(stem, [name.partition(".")[0]])])
+
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>[^/].*)", re.DOTALL)  # a Path has merged the slashes
+_DOWNLOADS = {
+    "s3": "aws s3 cp {} .",
+    "gs": "gcloud storage cp {} .",
+    "gcs": "gcloud storage cp {} .",
+    "hf": "hf download OWNER/NAME FILE --repo-type dataset",
+}
+
+
+def refuse_url(path: str | os.PathLike[str], error: type[AssayError]) -> None:
+    """Refuse a URL where only a local file is read, with the command that downloads it.
+
+    Raises:
+        AssayError: The path is a URL, and no file has that name.
+    """
+    match = _URL.fullmatch(os.fspath(path))
+    if match is None or Path(path).exists():
+        return
+    url = f"{match['scheme']}://{match['rest']}"
+    shown = printable(redacted(url))
+    command = _DOWNLOADS.get(match["scheme"].lower(), "curl -O {}").format(shown if shown == url else "URL")
+    raise error(f"{shown}: is a URL; this is read from a local file only.", f"Download it first: {command}")

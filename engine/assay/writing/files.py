@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
-from assay.system.special_files import engine_path, what_is
+from assay.system.special_files import engine_path, refuse_url, what_is
 from assay.writing.writers import provenance_in
 
 
@@ -26,6 +26,7 @@ def result_files(path: Path) -> list[Path]:
         InputError: There is no such file, or the folder is of a run that is not finished.
         UsageError: It is something else.
     """
+    refuse_url(path, InputError)
     try:
         return _parts(path) if path.is_dir() else _file(path)
     except OSError as error:  # such as a folder that nobody else may look into

@@ -18,7 +18,7 @@ from assay.expressions.readable import has_type, readable
 from assay.names import MANIFEST, PROVENANCE_KEY
 from assay.spec.stored_json import Stored, StoredError, parse_stored
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
-from assay.system.special_files import what_is
+from assay.system.special_files import refuse_url, what_is
 from assay.system.stdout import standard_output
 from assay.writing.digests import ContentDigest
 from assay.writing.footers import Footer, Summed
@@ -320,6 +320,7 @@ def provenance_in(path: str | Path) -> dict[str, Any] | None:
         InputError: The file cannot be read, or its provenance is damaged.
         UsageError: The path does not end in ``.parquet``.
     """
+    refuse_url(path, InputError)
     if Path(path).is_dir():
         return _of_folder(Path(path))
     if Path(path).suffix.lower() != ".parquet":

@@ -120,7 +120,8 @@ class Remote:
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
         by_suffix = SUFFIXES.get(name.suffix.lower())
         if by_suffix is None or (name != path and by_suffix is not LINES):
-            raise InputError(f"{self.shown}: unknown file format.", known_suffixes())
+            hint = "" if name.suffix else f"Name a file, or a folder with a slash at the end: {self.shown}/\n"
+            raise InputError(f"{self.shown}: unknown file format.", f"{hint}{known_suffixes()}")
         return by_suffix
 
     @property
