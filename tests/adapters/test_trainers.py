@@ -550,3 +550,10 @@ def test_nemo_gym_gets_the_request_back_with_its_reward():
     assert wrong["expected_answer"] == "4"
     with pytest.raises(FailedRunError):
         asyncio.run(Server().verify({"response": {"output": []}}))
+
+
+@pytest.mark.parametrize("name", ["verl", "promptfoo", "verifiers"])
+def test_what_is_a_module_is_called_one(name):
+    code = f"import assay.adapters as a\ntry: a.{name}('spec.yaml')\nexcept AttributeError as error: print(error)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == f"module 'assay.adapters' has no attribute '{name}'; it is a module: import assay.adapters.{name}\n"

@@ -173,3 +173,10 @@ def test_it_takes_options_of_a_trainer(rewards, tmp_path):
     run(rewards, "--advantages", "trl-grpo", "--advantage-option", "scale_rewards=batch")
     assert "expected NAME=VALUE" in run(rewards, "--advantages", "trl-grpo", "--advantage-option", "a", code=2).stderr
     assert "only for the advantages" in run(rewards, "--advantage-option", "a=1", code=2).stderr
+
+
+def test_advantages_that_are_written_nowhere_are_told(rewards, tmp_path):
+    note = "note: --out NAME.parquet writes the advantages"
+    assert note in run(rewards, "--advantages", "rloo").stderr
+    assert note not in run(rewards, "--advantages", "rloo", "--out", tmp_path / "groups.parquet").stderr
+    assert note not in run(rewards).stderr

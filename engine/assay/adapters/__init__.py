@@ -29,13 +29,17 @@ _HOMES = {
 NOTE: no file may have the name of a function: importing the file would put the module in its place.
 """
 
+_MODULES = ("promptfoo", "verifiers", "verl")
+"""What is called by the path of its module."""
+
 __all__ = sorted(_HOMES)  # noqa: PLE0605  (names are written once, above)
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return globals().setdefault(name, getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = f"; it is a module: import {__name__}.{name}" if name in _MODULES else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -96,6 +96,7 @@ def groups(
     from assay._version import __version__
     from assay.cli.documents import json_text
     from assay.cli.groupings import print_groups
+    from assay.cli.tables import print_notes
     from assay.insight.grouping import groups as look
     from assay.system.atomic_file import check_target
     from assay.writing.writers import ENDINGS, open_writer
@@ -131,6 +132,8 @@ def groups(
         write_data(json_text(found.as_json()) + "\n")
     else:
         print_groups(to_stderr(), found)
+        if advantages is not None and path is None:
+            print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
 
 
 def _option(text: str) -> tuple[str, Any]:
