@@ -9,7 +9,7 @@ Usage: python benchmarks/ablation.py [WORD…]; words choose the switches whose 
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -33,9 +33,13 @@ from harness.process import SPEC
 ROWS = 20_000
 SMALL = 64
 TURNS = 2
+SHOWN = 3
+"""Workloads that are printed for each switch, those with the greatest factors; and the one with the least."""
 PAYS = 2.0
 NOISE = 1.1
 """Factors below are not told from 1."""
+SIZES = {"piece", "shared_piece", "slice", "batch", "reward_rows", "first_chunk", "chunk", "grouped_rows", "terms"}
+"""Thresholds that cut the same work into parts: there is no other implementation below them."""
 
 
 @dataclass(frozen=True)
@@ -125,46 +129,35 @@ def _without_twin(name: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _without_templates() -> Iterator[None]:
-    none = lambda texts, default: pl.repeat(None, len(texts), dtype=request_columns.ROW_VERIFIER, eager=True)  # noqa: E731, ARG005
-    with mock.patch.object(request_columns, "_read_templates", none):
-        yield
+def _no_templates(texts: pl.Series, default: str) -> pl.Series:
+    del default
+    return pl.repeat(None, len(texts), dtype=request_columns.ROW_VERIFIER, eager=True)
 
 
-def _switches() -> Mapping[str, Callable[[], AbstractContextManager[object]]]:
-    """Return what can be switched off, by name."""
-    twins = {
-        f"the twin of {name}": partial(_without_twin, name)
-        for name in registry.list_fns()
-        if registry.function(name).expr
-    }
-    requests = {"templates of requests": _without_templates}
-    names = [field.name for field in fields(Thresholds)]
-    least = {f"{name} = 0": partial(set_to, **{name: 0}) for name in names}
-    most = {f"{name} = ever": partial(set_to, **{name: EVER}) for name in names}
-    return {
-        **twins,
-        **requests,
-        **{name: switch for pair in zip(least.items(), most.items(), strict=True) for name, switch in pair},
-    }
+def _switches() -> Iterator[tuple[str, Callable[[], AbstractContextManager[object]]]]:
+    """Yield what can be switched off, and how."""
+    for name in registry.list_fns():
+        if registry.function(name).expr is not None:
+            yield f"the twin of {name}", partial(_without_twin, name)
+    yield "templates of requests", lambda: mock.patch.object(request_columns, "_read_templates", _no_templates)
+    for name in (field.name for field in fields(Thresholds)):
+        if name not in SIZES:
+            yield f"{name} = 0", partial(set_to, **{name: 0})
+        yield f"{name} = ever", partial(set_to, **{name: EVER})
 
 
 def main() -> None:
     words = sys.argv[1:]
-    switches = {name: one for name, one in _switches().items() if not words or any(word in name for word in words)}
     with tempfile.TemporaryDirectory() as folder:
-        every = [*workloads(Path(folder))]
-        for name, switched in switches.items():
-            factors = {}
-            for workload in every:
-                factors[workload.name] = workload.factor(switched)
-            top = sorted(factors.items(), key=lambda item: -item[1])[:3]
-            low = min(factors.items(), key=lambda item: item[1])
-            verdict = "" if top[0][1] >= PAYS else "  does not pay" if top[0][1] < NOISE else "  below 2"
-            sys.stdout.write(f"{name}{verdict}\n")
-            for workload, factor in [*top, low]:
-                sys.stdout.write(f"    {factor:8.2f}  {workload}\n")
+        scored = [*workloads(Path(folder))]
+        for name, switched in _switches():
+            if words and not any(word in name for word in words):
+                continue
+            factors = sorted(((workload.factor(switched), workload.name) for workload in scored), reverse=True)
+            most = factors[0][0]
+            verdict = "" if most >= PAYS else " · does not pay" if most < NOISE else " · below 2"
+            lines = (f"    {factor:8.2f}  {workload}\n" for factor, workload in (*factors[:SHOWN], factors[-1]))
+            sys.stdout.write(f"{name}{verdict}\n{''.join(lines)}")
             sys.stdout.flush()
 
 
