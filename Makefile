@@ -38,7 +38,7 @@ fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers,
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
 	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_rubric.py
 	ASSAY_FUZZ=100000 $(BIN)/python -m pytest tests/promises/test_neighbours.py
-	ASSAY_FUZZ_FOOTERS=1000 $(BIN)/python -m pytest tests/promises/test_fuzz_footers.py
+	ASSAY_FUZZ_FOOTERS=10000 $(BIN)/python -m pytest tests/promises/test_fuzz_footers.py
 	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_commands.py
 	ASSAY_FUZZ_TYPES=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_types.py
 	ASSAY_FUZZ_FORMATS=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_formats.py

@@ -72,7 +72,7 @@ VALUES: dict[str, Any] = {
     "path": "/etc/passwd",
     "device": "/dev/stdin",
 }
-EVERYTHING = 1000
+EVERYTHING = 10_000
 
 MISSING, SHORTER, LONGER = "missing", "shorter", "longer"
 KINDS = (*VALUES, MISSING, SHORTER, LONGER)
@@ -256,7 +256,7 @@ def cases(texts: dict[str, str], share: int, seed: str, url: str) -> Iterator[tu
         commands = [*(OF_FOLDERS if where.startswith("parts/") else COMMANDS)]
         for place in places(json.loads(text)):
             for kind in KINDS:
-                drawn = [command for command in commands if rng.randrange(1000) < share]
+                drawn = [command for command in commands if rng.randrange(EVERYTHING) < share]
                 if not drawn:
                     continue
                 written = edited(text, place, kind, url)

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -116,11 +116,9 @@ def test_every_module_is_in_a_room_and_every_room_has_modules():
     assert {room_of(name) for name in MODULES} == set(ROOMS)
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_a_module_imports_from_its_own_room_and_those_before_it(name):
-    place = ROOMS.index(room_of(name))
-    later = [module for module in imports(name) if ROOMS.index(room_of(module)) > place]
-    assert not later, f"assay.{name} imports {later}"
+def test_a_module_imports_from_its_own_room_and_those_before_it():
+    places = {name: ROOMS.index(room_of(name)) for name in MODULES}
+    assert [(name, module) for name in MODULES for module in imports(name) if places[module] > places[name]] == []
 
 
 def test_the_documentation_names_the_rooms_in_order():
@@ -136,15 +134,13 @@ def test_no_circle_is_in_a_room():
     TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_has_few_files(room):
-    files = [name for name, path in MODULES.items() if room_of(name) == room and path.name != "__init__.py"]
-    assert len(files) <= MOST_FILES
+def test_a_room_has_few_files():
+    files = Counter(room_of(name) for name, path in MODULES.items() if path.name != "__init__.py")
+    assert [(room, number) for room, number in files.items() if number > MOST_FILES] == []
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_a_module_has_a_docstring(name):
-    assert ast.get_docstring(tree_of(name))
+def test_a_module_has_a_docstring():
+    assert [name for name in MODULES if not ast.get_docstring(tree_of(name))] == []
 
 
 def lines_of(function):
@@ -153,16 +149,19 @@ def lines_of(function):
     return function.end_lineno - (function.body[0].lineno if is_command else function.lineno)
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_a_function_fits_on_a_screen(name):
-    assert max(map(lines_of, nodes_of(name)[ast.FunctionDef]), default=0) < 80
+def test_a_function_fits_on_a_screen():
+    long = [(name, node.name) for name in MODULES for node in nodes_of(name)[ast.FunctionDef] if lines_of(node) >= 80]
+    assert long == []
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(MODULES) if room_of(name) in WITHIN_A_BATCH])
-def test_a_query_within_a_batch_runs_its_expressions_in_sequence(name):
-    calls = (node.func for node in nodes_of(name)[ast.Call])
-    named = {call.attr for call in calls if isinstance(call, ast.Attribute)}
-    assert not named & {"select", "with_columns"}, "use select_seq and with_columns_seq"
+def test_a_query_within_a_batch_runs_its_expressions_in_sequence():
+    calls = [
+        (name, node.func) for name in MODULES if room_of(name) in WITHIN_A_BATCH for node in nodes_of(name)[ast.Call]
+    ]
+    named = {(name, call.attr) for name, call in calls if isinstance(call, ast.Attribute)}
+    assert {(name, query) for name, query in named if query in {"select", "with_columns"}} == set(), (
+        "use select_seq and with_columns_seq"
+    )
 
 
 def test_the_definition_of_a_run_does_not_name_the_engine():

@@ -7,7 +7,7 @@ from fuzz_formats import FORMATS, case, fuzz, references
 
 from assay.checks.registry import CHECKS
 
-CASES = int(os.environ.get("ASSAY_FUZZ_FORMATS", sized("2000", "64")))
+CASES = int(os.environ.get("ASSAY_FUZZ_FORMATS", sized("2000", "32")))
 """How many tables, each in five formats; ASSAY_FUZZ_FORMATS=20000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -6,7 +6,7 @@ import random
 from cases import sized
 from fuzz_types import COLUMNS, LEAVES, NESTED, case, checks_of, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ_TYPES", sized("1200", "150")))
+CASES = int(os.environ.get("ASSAY_FUZZ_TYPES", sized("1200", "80")))
 """How many; ASSAY_FUZZ_TYPES=20000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -12,7 +12,7 @@ from fuzz_neighbours import WAYS, fuzz
 
 import assay
 
-CASES = int(os.environ.get("ASSAY_FUZZ", sized("3000", "300")))
+CASES = int(os.environ.get("ASSAY_FUZZ", sized("3000", "120")))
 """How many; ASSAY_FUZZ=100000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")
