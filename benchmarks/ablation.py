@@ -21,7 +21,7 @@ import polars as pl
 import assay
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
-from assay.functions import registry, request_columns
+from assay.functions import registry
 from assay.thresholds import EVER, Thresholds, set_to
 from harness.draws import FUNCTIONS, function_draws, spec_draws
 from harness.generate import drawn_file, functions_file
@@ -125,13 +125,6 @@ def _without_twin(name: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _without_templates() -> Iterator[None]:
-    none = lambda texts, default: pl.repeat(None, len(texts), dtype=request_columns.ROW_VERIFIER, eager=True)  # noqa: E731, ARG005
-    with mock.patch.object(request_columns, "_read_templates", none):
-        yield
-
-
 def _switches() -> Mapping[str, Callable[[], AbstractContextManager[object]]]:
     """Return what can be switched off, by name."""
     twins = {
@@ -139,13 +132,11 @@ def _switches() -> Mapping[str, Callable[[], AbstractContextManager[object]]]:
         for name in registry.list_fns()
         if registry.function(name).expr
     }
-    requests = {"templates of requests": _without_templates}
     names = [field.name for field in fields(Thresholds)]
     least = {f"{name} = 0": partial(set_to, **{name: 0}) for name in names}
     most = {f"{name} = ever": partial(set_to, **{name: EVER}) for name in names}
     return {
         **twins,
-        **requests,
         **{name: switch for pair in zip(least.items(), most.items(), strict=True) for name, switch in pair},
     }
 

@@ -35,7 +35,6 @@ class Thresholds:
         known_metadata: Maximum code points of JSON metadata whose parsed expectations are cached.
         engine_keys: Maximum keys that Polars' JSON path looks up together; with more, parsing in Python is as fast.
         schema_rows: Minimum rows with the same list of keys for a column expression.
-        template_uses: Minimum average number of uses of a verifier's template for it to be parsed.
         param_sets: Maximum distinct params for which the Polars version of a function runs for all rows; with more …
         param_rows: … it runs for params with at least this many rows, and the Python function runs for the others.
         pattern_rows: Minimum rows per pattern for the linear engine, which costs time to compile.
@@ -75,7 +74,6 @@ class Thresholds:
     known_metadata: int = 1_000
     engine_keys: int = 16
     schema_rows: int = 32
-    template_uses: int = 8
     param_sets: int = 16
     param_rows: int = 64
     pattern_rows: int = 256

@@ -11,7 +11,7 @@ from cases import sized
 import assay
 from assay.compiling.verifiers import on_row, verifiers_of_run
 from assay.functions import registry as fns
-from assay.functions.golds import golds_of, is_absent
+from assay.functions.request import golds_of, is_absent
 from assay.scoring.reference import score_rows
 from assay.testing import assert_fn_conforms, assert_plan_conforms, hostile_texts
 
@@ -34,7 +34,7 @@ LISTS = [
 TEXTS = ["a", "A", "b", "x", "1", "1.0", "True", "nan", "[", "", "�", json.dumps(CALL), "['a', 'b']", "None"]
 
 
-@pytest.mark.parametrize("name", ["exact_match", "contains", "regex_match", "tool_calls_match"])
+@pytest.mark.parametrize("name", ["exact_match", "contains", "regex_match"])
 def test_columns_say_what_the_function_says_of_each_gold(name):
     params = [{}, {"ignore_case": True}, {"coordinate_tolerance": "x"}]
     assert_fn_conforms(name, golds=[*LISTS, "a", CALL], params=params, texts=TEXTS, cases=sized(20_000, 300))

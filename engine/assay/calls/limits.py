@@ -127,6 +127,22 @@ def failed(error: BaseException) -> Settled:
     return 0.0, failure(error)
 
 
+def attempt(call: Callable[[], Any], *, owner: object = None, name: str = "") -> tuple[Any, str | None]:
+    """Call users' code: return its result and None, or None and its exception as a message.
+
+    Args:
+        call: The code.
+        owner: What calls it: each message of its is logged once.
+        name: The name of the owner.
+    """
+    try:
+        return call(), None
+    except BaseException as error:  # broken code never ends a run, whatever it raises
+        if not own_failure(error):
+            raise
+        return None, failure(error, owner, name)
+
+
 def own_failure(error: BaseException) -> bool:
     """Return whether an exception is a failure of user code, which affects its row only and does not end the run.
 

@@ -10,13 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.json import FLAT_OBJECT, loads, mended
-from assay.expressions.lane import Lane, field_of, is_small, once, positions, rowwise
+from assay.expressions.lane import Lane, field_of, once, rowwise
 from assay.expressions.text import strip_expr
-from assay.functions.golds import gold_column
-from assay.functions.request import FIELDS, RowVerifier, read_verifier, unread
+from assay.functions.request import FIELDS, RowVerifier, gold_column, read_verifier, unread
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
-from assay.thresholds import THRESHOLDS
 
 ROW_VERIFIER = pl.Struct(
     {
@@ -41,24 +38,6 @@ def row_verifier(default: str = "") -> Lane:
         default: The function for rows that name none.
     """
     return Lane(f"row-verifier:{default}", lambda schema: _verifier_expr(schema, default), after=(_ROW_PARAMS,))
-
-
-def named_verifier(fn: str, params: Mapping[str, Any]) -> Lane:
-    """Return the same struct for one function on all rows; the expected value is the first of ``GOLD_COLUMNS`` that exists."""
-    fixed = {PARAMS: dict(params)}
-
-    def build(schema: pl.Schema) -> pl.Expr:
-        gold = gold_column(schema)
-        dtype = pl.Null() if gold is None else schema[gold]
-        if dtype not in (pl.Null, pl.String):
-            value = pl.struct(pl.col(str(gold)).alias(EXPECTED))
-            return rowwise(value, lambda value: struct_of(read_verifier(value | fixed, fn)), ROW_VERIFIER)
-        verifier = struct_of(read_verifier(fixed, fn))
-        expected = pl.lit(None, dtype=pl.String) if gold is None else pl.col(gold).cast(pl.String)
-        parts = {name: pl.lit(verifier[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
-        return pl.struct((parts | {EXPECTED: expected})[name].alias(name) for name in parts)
-
-    return Lane(f"named-verifier:{fn}:{json.dumps(fixed, sort_keys=True, default=repr)}", build)
 
 
 def struct_of(verifier: RowVerifier) -> dict[str, Any]:
@@ -100,84 +79,11 @@ def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:
     )
 
 
-# ── JSON text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
-
-_HOLE = "\ue000gold\ue000"
-_KEY = '"expected":'
-_FLAT = rf"\A{FLAT_OBJECT}\z"
-_STRING = r'(?s)\A"([^"\\]*(?:\\.[^"\\]*)*)"(.*)\z'
-_PLAIN_STRING = r'\A(?:[^\\\x00-\x1f]|\\["\\/])*\z'
-_PLAIN_ESCAPE = r'\\(["\\/])'
-
-
 def _read_texts(texts: pl.Series, default: str) -> pl.Series:
-    """Read verifiers from JSON text: by their templates if those are few, and the rest one by one."""
-    if is_small(texts):
-        return _read_in_python(texts, default)
-    result = _read_templates(texts, default)
-    unread_rows = result.is_null()
-    if not unread_rows.any():
-        return result
-    rest = _read_in_python(texts.filter(unread_rows), default)
-    if len(rest) == len(texts):
-        return rest
-    return result.zip_with(~unread_rows, rest.gather(positions(unread_rows)))
-
-
-def _read_templates(texts: pl.Series, default: str) -> pl.Series:
-    """Read verifiers that differ only in their expected value; null for the others.
-
-    A text without its expected value is a template. There are few, so Python parses each with a placeholder in the gap. If the
-    placeholder comes back as ``expected``, any other JSON value in its place would too: a string (parsed in Python if it has
-    escapes other than an escaped quote, slash or backslash) or a flat object, which stays text.
-    """
-    frame = texts.to_frame("text").select_seq(pl.col("text").str.splitn(_KEY, 2).struct.rename_fields(["head", "rest"]))
-    frame = frame.unnest("text").with_columns_seq(pl.col("rest").str.strip_chars_start(" \t\n\r"))
-    rest, is_text = pl.col("rest"), pl.col("rest").str.starts_with('"')
-    frame = frame.with_columns_seq(
-        quote=pl.when(is_text).then(rest).str.extract_groups(_STRING).struct.rename_fields(["gold", "tail"]),
-        brace=pl.when(rest.str.starts_with("{")).then(rest).str.splitn("}", 2).struct.rename_fields(["gold", "tail"]),
-    )
-    # NOTE: separate columns, because an expression that is used twice is computed twice
-    tails = (pl.col(name).struct.field("tail") for name in ("quote", "brace"))
-    frame = frame.select_seq(
-        "head",
-        gold=pl.col("quote").struct.field("gold"),
-        typed=pl.col("brace").struct.field("gold") + "}",
-        tail=pl.coalesce(tails),
-    )
-    gold, typed, plain = pl.col("gold"), pl.col("typed"), pl.col("plain")
-    frame = frame.with_columns_seq(plain=gold.str.contains(_PLAIN_STRING))
-    other = rowwise(pl.when(plain.not_()).then(pl.concat_str(pl.lit('"'), gold, pl.lit('"'))), _string_value, pl.String)
-    frame = frame.with_columns_seq(
-        expected=pl.when(plain).then(gold.str.replace_all(_PLAIN_ESCAPE, "$1")).otherwise(other),
-        typed=pl.when(typed.str.contains(_FLAT)).then(typed),
-    )
-    template = pl.concat_str("head", pl.lit(f'{_KEY}"{_HOLE}"'), "tail")
-    usable = pl.col("expected").is_not_null() | pl.col("typed").is_not_null()
-    frame = frame.select_seq("expected", "typed", template=pl.when(usable).then(template))
-    uses = THRESHOLDS.template_uses
-    if frame["template"].n_unique() * uses > len(texts) + uses:
-        return pl.repeat(None, len(texts), dtype=ROW_VERIFIER, eager=True)
-
-    def read(template: str) -> dict[str, Any] | None:
-        verifier = read_verifier(template, default)
-        return struct_of(verifier) if verifier.expected == _HOLE and template.count(_HOLE) == 1 else None
-
-    frame = frame.with_columns_seq(read=rowwise(pl.col("template"), read, ROW_VERIFIER, distinct=True))
-    filled = pl.col("read").struct.with_fields(expected=pl.col("expected"), typed=pl.col("typed"))
-    return frame.select_seq(pl.when(pl.col("read").is_not_null()).then(filled)).to_series()
-
-
-def _string_value(text: str) -> str | None:
-    value = loads(text)
-    return mended(value) if isinstance(value, str) else None
-
-
-def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
-    return pl.Series([struct_of(read_verifier(text, default)) for text in texts.to_list()], dtype=ROW_VERIFIER)
+    verifiers = [struct_of(read_verifier(text, default)) for text in texts.to_list()]
+    # field by field: Polars takes five times as long for a list of mappings
+    fields = ROW_VERIFIER.to_schema()
+    return pl.DataFrame({name: [row[name] for row in verifiers] for name in fields}, schema=fields).to_struct()
 
 
 # ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.classes.check import ByClass
 from assay.errors import SpecError, printable
-from assay.functions.named import Named
+from assay.functions.check import Named
 from assay.functions.registry import Reference, function, registered_as
 from assay.names import FUNCTION
 from assay.rewards.panel import Host, Metric, Reward, Rewards
