@@ -43,13 +43,6 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NO_STRING = r"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"
 """Matches how Polars' JSON path prints values other than strings; needs DOTALL in either engine."""
 LIKE_JSON = rf"(?s)\A{NO_STRING}\z"
-STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
-"""Matches a string that CPython accepts, with its quotes."""
-_ATOM = rf"(?:{STRING}|-?(?:0|[1-9][0-9]{{0,17}})(?:\.[0-9]{{1,18}})?(?:[eE][+-]?[0-9]{{1,3}})?|true|false|null)"
-_LIST = rf"\[{_SPACE}(?:{_ATOM}{_SPACE}(?:,{_SPACE}{_ATOM}{_SPACE})*)?\]"
-_MEMBER = rf'"[^"\\\x00-\x1f]*"{_SPACE}:{_SPACE}(?:{_ATOM}|{_LIST}){_SPACE}'
-FLAT_OBJECT = rf"\{{{_SPACE}(?:{_MEMBER}(?:,{_SPACE}{_MEMBER})*)?\}}"
-"""Matches objects that CPython accepts: scalars and lists of scalars, without escapes in keys. It does not match all of them."""
 
 NOT_JSON = object()
 """Returned by ``parse`` for text that is not JSON."""

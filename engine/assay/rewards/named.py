@@ -6,12 +6,11 @@ declared it with ``@assay.reward`` in a module that is imported already.
 
 import re
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assay.errors import did_you_mean
-from assay.rewards.declared import is_declared
+from assay.rewards.declared import innermost, is_declared
 
 _PATH = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*|(?:[\w.-]+/)*\w+\.py):[^\W\d]\w*")
 _ALLOWED: set[str] = set()
@@ -55,7 +54,7 @@ def reward_named(path: str) -> Any:
         kind = "a class" if isinstance(func, type) else type(func).__name__
         raise ValueError(f"{path} is {kind}, not a function")
     if not (_is_own(func, module) or is_declared(func)):
-        home = getattr(_innermost(func), "__module__", None)
+        home = getattr(innermost(func), "__module__", None)
         raise ValueError(f"{module} only imports `{name}`: name it where it is defined, {home}:{name}")
     return func
 
@@ -76,10 +75,4 @@ def _module_of(file: str) -> str:
 
 def _is_own(func: Any, module: str) -> bool:
     """Return whether a function is defined in a module, so that what the module imports is not offered to specs."""
-    return callable(func) and getattr(_innermost(func), "__module__", None) == module
-
-
-def _innermost(func: Any) -> Any:
-    while isinstance(func, partial):
-        func = func.func
-    return func
+    return callable(func) and getattr(innermost(func), "__module__", None) == module

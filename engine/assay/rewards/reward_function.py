@@ -10,7 +10,7 @@ from types import MethodType
 from typing import Any
 
 from assay.checks.base import BELOW_1, Outcome
-from assay.rewards.declared import declared
+from assay.rewards.declared import declared, innermost
 from assay.values.arguments import ARGUMENTS, COLUMN, PLURALS
 
 PENALTY = "the penalty is above 0"
@@ -22,8 +22,7 @@ _IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 def name_of(func: Any) -> str:
     """Return the name of a reward function: its ``__name__``, for a ``functools.partial`` that of its function, else its class's."""
-    while isinstance(func, partial):
-        func = func.func
+    func = innermost(func)
     return str(getattr(func, "__name__", None) or type(func).__name__)
 
 

@@ -15,7 +15,8 @@ from assay.errors import SpecError, printable
 from assay.functions.check import Named
 from assay.functions.registry import Reference, function, registered_as
 from assay.names import FUNCTION
-from assay.rewards.panel import Host, Metric, Reward, Rewards
+from assay.rewards.check import Metric, Reward
+from assay.rewards.panel import Host, Rewards
 from assay.rewards.reward_function import RewardFunction, name_of, reward_function
 from assay.rubrics.worker_processes import Workers
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.calls.async_runner import run_in_loop, within
-from assay.calls.graded import Graded, graded
-from assay.calls.limits import Limits, Settled, failed, only, own_failure
+from assay.calls.limits import Graded, Limits, Settled, failed, graded, only, own_failure
 from assay.errors import SpecError, UsageError, printable
 from assay.rewards.panel import Rewards, examples
 from assay.rewards.reward_function import RewardFunction, key_of, reward_function, same_objects

@@ -22,12 +22,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from assay.calls.async_runner import run_async
+from assay.calls.async_runner import run_async, run_to_end
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
-from assay.calls.loop_thread import run_to_end
 from assay.calls.places import place_of, remember
-from assay.calls.runner import Interrupted, Work, run_here
-from assay.calls.watchdog import RunningCall
+from assay.calls.runner import Interrupted, RunningCall, Work, run_here
 from assay.errors import UsageError, said_by
 from assay.rewards.reward_function import RewardFunction
 from assay.system.processes import forget_in_children, signal_at_end_of
@@ -147,10 +145,11 @@ class Workers:
             for row in range(*piece)
             if scores[row] is not None
         ]
-        places = [self._names[function.name] for function in work.functions]
+        names, arguments, absent = work.recipe
+        places = [self._names[name] for name in names]
         limits = Limits(limits.timeout, limits.max_concurrent)  # the other limits are enforced in this process
         worker.start(
-            piece, (places, tuple(work.names), rows, work.side_by_side, work.absent, work.read, settled_calls, limits)
+            piece, (places, tuple(arguments), absent, rows, work.side_by_side, work.read, settled_calls, limits)
         )
 
     def _collect(self, work: Work, limits: Limits, unfinished: deque[Piece]) -> float | None:
@@ -394,11 +393,13 @@ def _make_calls(pipe: Connection, cell: Any, runner: asyncio.Runner) -> None:
     shared = _SharedCell(cell)
     while True:
         try:
-            places, names, rows, side_by_side, absent, read, settled, limits = pipe.recv()
+            places, names, absent, rows, side_by_side, read, settled, limits = pipe.recv()
         except (EOFError, OSError):
             return
         started = time.monotonic()
-        work = Work([functions[at] for at in places], names, rows, side_by_side, absent, read)
+        chosen = [functions[place] for place in places]
+        calls = [function.caller(names, absent) for function in chosen]
+        work = Work(calls, rows, any(function.is_async for function in chosen), side_by_side, read)
         for row, number in settled:
             work.scores[number][row] = 0.0
         try:
