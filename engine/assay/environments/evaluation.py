@@ -8,12 +8,11 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.environments.client import address, check_arguments, open_client
-from assay.environments.generation import UNLIMITED, Run
+from assay.environments.generation import Run, RunOptions
 from assay.environments.inputs import Rollout
 from assay.environments.journal import RESULTS, Journal, digest, functions_digest, lock_folder
 from assay.errors import UsageError, did_you_mean
@@ -28,22 +27,6 @@ _SECRET_FIELDS = ("extra_headers", "extra_query")
 _ARGS = '{"temperature": 0.7, "extra_body": {"top_k": 50}}'
 
 _LOG = logging.getLogger("assay")
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run, as in ``Environment.generate``."""
-
-    num_examples: int | None = None
-    rollouts_per_example: int | None = None
-    score: bool = True
-    interleave: bool = True
-    generating: int = -1
-    scoring: int = -1
-    folder: Path | None = None
-    state_columns: list[str] = field(default_factory=list)
-    bar: bool = True
-    further: dict[str, Any] = field(default_factory=dict)
 
 
 def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> None:
@@ -111,20 +94,7 @@ async def run_rollouts(
             for rollout in rollouts:
                 rollout.reward = rollout.metrics = None
         async with open_client(client) as ready:
-            run = Run(
-                env,
-                ready,
-                model,
-                sampling_args,
-                score=options.score,
-                interleave=options.interleave,
-                generating=options.generating if options.generating > 0 else UNLIMITED,
-                scoring=options.scoring if options.scoring > 0 else UNLIMITED,
-                bar=options.bar,
-                journal=journal,
-                options=options.further,
-            )
-            await run.go(rollouts)
+            await Run(env, ready, model, sampling_args, options, journal).go(rollouts)
         outputs = _outputs(env, rollouts, metadata, began, scored=options.score)
         if options.folder is not None:
             _save(outputs, options.folder)

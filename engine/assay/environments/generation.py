@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from assay.calls.coroutines import maybe_await, work_off
@@ -64,35 +65,32 @@ def fill_state(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
     return state
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run, as in ``Environment.generate``; ``further`` ones are for the environment and the rubric."""
+
+    num_examples: int | None = None
+    rollouts_per_example: int | None = None
+    score: bool = True
+    interleave: bool = True
+    generating: int = UNLIMITED
+    scoring: int = UNLIMITED
+    folder: Path | None = None
+    state_columns: list[str] = field(default_factory=list)
+    bar: bool = True
+    further: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass
 class Run:
-    """Generates and scores rollouts.
-
-    Attributes:
-        env: The environment.
-        client: The client for its requests.
-        model: Name of the model.
-        sampling_args: Arguments of the requests.
-        score: Score the rollouts.
-        interleave: Score each rollout as soon as it is generated, instead of all at the end.
-        generating: Rollouts generated at a time.
-        scoring: Rollouts scored at a time.
-        bar: Show a progress bar if standard error is a terminal.
-        journal: Receives finished rollouts.
-        options: Further arguments for the environment and the rubric.
-    """
+    """Generates and scores rollouts; the journal receives those that are finished."""
 
     env: Any
     client: Any
     model: str
     sampling_args: dict[str, Any]
-    score: bool = True
-    interleave: bool = True
-    generating: int = UNLIMITED
-    scoring: int = UNLIMITED
-    bar: bool = True
+    options: RunOptions
     journal: Journal | None = None
-    options: dict[str, Any] = field(default_factory=dict)
     _finished: int = 0
     _done: int = 0
     _refused: Counter[str] = field(default_factory=Counter)
@@ -104,10 +102,15 @@ class Run:
             UsageError: The first rollouts were all refused for good, for the same reason.
         """
         pending = [(number, rollout) for number, rollout in enumerate(rollouts) if rollout.to_generate]
-        generation_slots, scoring_slots = asyncio.Semaphore(self.generating), asyncio.Semaphore(self.scoring)
-        interleaved = self.score and self.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
-        workers = min(len(pending), self.generating + (self.scoring if interleaved else 0))
-        with progress("generating", show=self.bar and bool(pending)) as report:
+        generation_slots, scoring_slots = (
+            asyncio.Semaphore(self.options.generating),
+            asyncio.Semaphore(self.options.scoring),
+        )
+        interleaved = (
+            self.options.score and self.options.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
+        )
+        workers = min(len(pending), self.options.generating + (self.options.scoring if interleaved else 0))
+        with progress("generating", show=self.options.bar and bool(pending)) as report:
 
             async def run_one(item: tuple[int, Rollout]) -> None:
                 number, rollout = item
@@ -127,7 +130,7 @@ class Run:
         for rollout in rollouts:
             if rollout.given and rollout.state is None:
                 await self._prepare_given(rollout)
-        if self.score:
+        if self.options.score:
             await self._score_rest([rollout for rollout in rollouts if rollout.to_score])
         _log_failures(rollouts)
 
@@ -177,7 +180,7 @@ class Run:
                 rollout.info,
                 rollout.example_id,
                 copy.deepcopy(self.sampling_args),
-                **self.options,
+                **self.options.further,
             )
             rollout.completion, rollout.state = (
                 _check_completion(completion),
@@ -225,7 +228,7 @@ class Run:
             task=rollout.task,
             info=rollout.info,
             example_id=rollout.example_id,
-            **self.options,
+            **self.options.further,
         )
         if error is not None:
             _record_error(rollout, error)
@@ -245,9 +248,9 @@ class Run:
             tasks=[rollout.task for rollout in rollouts],
             infos=[rollout.info for rollout in rollouts],
             example_ids=[rollout.example_id for rollout in rollouts],
-            max_concurrent=self.scoring,
-            use_tqdm=self.bar,
-            **self.options,
+            max_concurrent=self.options.scoring,
+            use_tqdm=self.options.bar,
+            **self.options.further,
         )
         for number, rollout in enumerate(rollouts):
             if error is not None:
