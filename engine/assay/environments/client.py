@@ -27,7 +27,7 @@ _RETRIED_STATUSES = (408, 409, 425, 429)
 _ACCESS_STATUSES = (401, 403, 404)
 _TOO_LONG_PHRASES = (
     *("context length", "context_length", "context size", "context window", "maximum model length"),
-    *("prompt is too long",),
+    "prompt is too long",
 )
 _OF_SERVERS = frozenset(
     (
@@ -64,7 +64,6 @@ class Retries:
 
 
 def _retry_after(error: Exception) -> float:
-    """Return the seconds that the server asks to wait."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     value = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
@@ -152,14 +151,6 @@ def _is_openai_client(client: Any, name: str) -> bool:
     return openai is not None and isinstance(client, getattr(openai, name))
 
 
-def _transient_types() -> tuple[type, ...]:
-    """Return the types of transient errors that have no HTTP status."""
-    by_package = (("openai", "APIError"), ("httpx", "RequestError"), ("httpx2", "RequestError"))
-    types = [getattr(sys.modules.get(package), name, None) for package, name in by_package]
-    imported = [kind for kind in types if isinstance(kind, type)]
-    return (NotACompletion, ConnectionError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, *imported)
-
-
 def _status(error: BaseException) -> int | None:
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
@@ -169,7 +160,11 @@ def _is_transient(error: Exception) -> bool:
     """Return whether the same request may succeed later."""
     status = _status(error)
     if status is None:
-        return isinstance(error, _transient_types())
+        by_package = (("openai", "APIError"), ("httpx", "RequestError"), ("httpx2", "RequestError"))
+        types = [getattr(sys.modules.get(package), name, None) for package, name in by_package]
+        imported = [kind for kind in types if isinstance(kind, type)]
+        own = (NotACompletion, ConnectionError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError)
+        return isinstance(error, (*own, *imported))
     # below 400: the server answered, but the body could not be read
     return (status < 400 or status in _RETRIED_STATUSES or status >= 500) and not _is_quota_error(error)  # noqa: PLR2004  (the classes of HTTP)
 

@@ -97,16 +97,12 @@ async def run_rollouts(
             await Run(env, ready, model, sampling_args, options, journal).go(rollouts)
         outputs = _outputs(env, rollouts, metadata, began, scored=options.score)
         if options.folder is not None:
-            _save(outputs, options.folder)
+            # NOTE: values saved with losses are logged, not warned: where warnings are errors, the caller would lose the rollouts
+            if losses := save(outputs, options.folder / RESULTS, overwrite=True):
+                _LOG.warning("%s: %s", options.folder / RESULTS, losses)
+            with new_file(options.folder / _METADATA) as (file, naming_errors), naming_errors():
+                file.write(metadata.model_dump_json(indent=2).encode() + b"\n")
     return outputs
-
-
-def _save(outputs: GenerateOutputs, folder: Path) -> None:
-    # NOTE: values saved with losses are logged, not warned: where warnings are errors, the caller would lose the rollouts
-    if losses := save(outputs, folder / RESULTS, overwrite=True):
-        _LOG.warning("%s: %s", folder / RESULTS, losses)
-    with new_file(folder / _METADATA) as (file, naming_errors), naming_errors():
-        file.write(outputs.metadata.model_dump_json(indent=2).encode() + b"\n")
 
 
 def _metadata(
@@ -168,12 +164,8 @@ def _log_how_to_resume(journal: Journal, rollouts: Sequence[Rollout]) -> Iterato
 def _outputs(
     env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata, began: float, *, scored: bool
 ) -> GenerateOutputs:
-    names = list(env.rubric.get_reward_func_names()) if scored else []
-    names += [
-        name
-        for name in dict.fromkeys(name for rollout in rollouts for name in rollout.metrics or ())
-        if name not in names
-    ]
+    own = env.rubric.get_reward_func_names() if scored else ()
+    names = dict.fromkeys([*own, *(name for rollout in rollouts for name in rollout.metrics or ())])
     metrics = {name: [(rollout.metrics or {}).get(name) for rollout in rollouts] for name in names}
     metadata.avg_reward = _mean([rollout.reward for rollout in rollouts])
     metadata.avg_metrics = {name: _mean(values) for name, values in metrics.items()}

@@ -55,6 +55,19 @@ class Rollout:
     metrics: dict[str, float] | None = None
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """Return what rollouts are made of and scored by."""
+        return {
+            "prompt": self.prompt,
+            "completion": self.completion,
+            "answer": self.answer,
+            "state": self.state,
+            "task": self.task,
+            "info": self.info,
+            "example_id": self.example_id,
+        }
+
+    @property
     def to_generate(self) -> bool:
         """Return whether it has no completion, or one of a failed generation."""
         return not self.given and (self.state is None or self.failed)
@@ -173,9 +186,12 @@ def _rollout(
         prompt = ask(row["question"]) if message_type == "chat" else row["question"]
     _check_text_or_messages(prompt, f"{where}: `prompt`")
     task, info = row.get("task"), _parse_info(row.get("info"), where)
+    answer = info.get("answer") if row.get("answer") is None else row["answer"]
+    if isinstance(answer, dict | list):
+        answer = json.dumps(answer, ensure_ascii=False, default=str)
     rollout = Rollout(
         prompt=prompt,
-        answer=_gold_text(info.get("answer") if row.get("answer") is None else row["answer"]),
+        answer="" if answer is None else str(answer),
         info=info,
         task="default" if task is None else str(task),
         example_id=example_id,
@@ -195,20 +211,15 @@ def _rollout(
     return rollout
 
 
+def is_text_or_messages(value: Any) -> bool:
+    """Return whether a value is text or a list of messages, each a dict."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(message, dict) for message in value))
+
+
 def _check_text_or_messages(value: Any, where: str) -> None:
-    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(message, dict) for message in value)):
-        return
-    actual = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
-    raise InputError(f"{where} is {actual}.", "Expected text, or a list of messages {role, content}.")
-
-
-def _gold_text(answer: Any) -> str:
-    """Return a gold as text: text unchanged, a number as Python prints it, lists and dicts as JSON."""
-    if answer is None:
-        return ""
-    if isinstance(answer, dict | list):
-        return json.dumps(answer, ensure_ascii=False, default=str)
-    return str(answer)
+    if not is_text_or_messages(value):
+        actual = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
+        raise InputError(f"{where} is {actual}.", "Expected text, or a list of messages {role, content}.")
 
 
 def _parse_info(info: Any, where: str) -> Info:
