@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, count
 from numbers import Real
 from typing import Any
 
@@ -164,22 +165,27 @@ def specs_of(
         if isinstance(entry.member, VerifierSpec):
             specs.append(replace(entry.member, share=share))
             continue
-        check = Reward(rewards, positions[at], entry.weight) if at in positions else _column_check(entry.member)
-        params = {"params": check.fn_params} if isinstance(check, Named) else {}
-        specs.append(_member(names[at], check, share, params))
         if at in positions:
+            specs.append(_member(names[at], Reward(rewards, positions[at], entry.weight), share))
             share = replace(share, weight=0.0)
             specs += [
-                _member(f"{names[at]}/{metric}", Metric(rewards, positions[at], metric), share, {})
+                _member(f"{names[at]}/{metric}", Metric(rewards, positions[at], metric), share)
                 for metric in functions[at].metrics
             ]
+        elif _is_class(entry.member):
+            by_class = ByClass(member_name(entry.member), entry.member)
+            specs.append(_member(names[at], by_class, share, kind=by_class.type))
+        else:
+            fn, params = _registration(entry.member)
+            specs.append(_member(names[at], Named(fn, params), share, {"params": params}))
     return tuple(specs)
 
 
-def _member(name: str, check: Check, share: Share, params: dict[str, Any]) -> VerifierSpec:
+def _member(
+    name: str, check: Check, share: Share, params: Mapping[str, Any] | None = None, kind: str = FUNCTION
+) -> VerifierSpec:
     """Return one check as a verifier of its own."""
-    spec = CheckSpec(name, check.type, 1.0, required=False, negate=False, params=params, check=check)
-    kind = check.type if isinstance(check, ByClass) else FUNCTION
+    spec = CheckSpec(name, check.type, 1.0, required=False, negate=False, params=dict(params or {}), check=check)
     return VerifierSpec(name, name, 1.0, (spec,), kind=kind, share=share)
 
 
@@ -202,12 +208,6 @@ def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
         raise SpecError(f"The rubric cannot be used: {error}.") from None
 
 
-def _column_check(member: Any) -> Check:
-    if _is_class(member):
-        return ByClass(member_name(member), member)
-    return Named(*_registration(member))
-
-
 def _unique_names(entries: Sequence[Entry]) -> list[str]:
     """Return a unique name for every member: the second ``correct`` becomes ``correct-2``. Verifiers keep their ids.
 
@@ -219,12 +219,11 @@ def _unique_names(entries: Sequence[Entry]) -> list[str]:
         raise SpecError(f'Two verifiers of the rubric have the id "{duplicate}".', "Change one of the ids.")
     used, names = set(ids), []
     for entry in entries:
-        name = base = printable(member_name(entry.member))
-        if not isinstance(entry.member, VerifierSpec):
-            number = 1
-            while name in used:
-                number += 1
-                name = f"{base}-{number}"
-            used.add(name)
-        names.append(name)
+        base = printable(member_name(entry.member))
+        if isinstance(entry.member, VerifierSpec):
+            names.append(base)
+            continue
+        candidates = chain([base], (f"{base}-{number}" for number in count(2)))
+        names.append(next(name for name in candidates if name not in used))
+        used.add(names[-1])
     return names

@@ -49,13 +49,11 @@ Piece = tuple[int, int]
 
 
 def _close_all() -> None:
-    """Stop all workers."""
     for workers in list(_ALL_WORKERS):
         workers.close()
 
 
 def _forget_all() -> None:
-    """Forget all workers, in a child process that did not start them."""
     for workers in list(_ALL_WORKERS):
         workers.forget()
 
@@ -160,7 +158,12 @@ class Workers:
         """
         _check_stop(limits)
         busy = [worker for worker in self._workers if worker.piece is not None]
-        ready = wait([worker.pipe for worker in busy], timeout=_patience(busy, limits.timeout))
+        patience = _POLL_SECONDS  # until the next check for a stop, or until a worker may be late
+        if limits.timeout is not None:
+            starts = [worker.cell[2] for worker in busy if worker.cell[2]]
+            left = min(starts, default=time.monotonic()) + limits.timeout - time.monotonic()
+            patience = min(max(left, 0.001), _POLL_SECONDS)
+        ready = wait([worker.pipe for worker in busy], timeout=patience)
         seconds = None
         for worker in busy:
             if worker.pipe in ready:
@@ -224,14 +227,6 @@ def _check_stop(limits: Limits) -> None:
         raise KeyboardInterrupt
 
 
-def _patience(busy: Sequence["_Worker"], timeout: float | None) -> float:
-    """Return the seconds to wait: until a worker may be late, or until the next check for a stop."""
-    if timeout is None:
-        return _POLL_SECONDS
-    starts = [worker.cell[2] for worker in busy if worker.cell[2]]
-    return min(max(min(starts, default=time.monotonic()) + timeout - time.monotonic(), 0.001), _POLL_SECONDS)
-
-
 class _Worker:
     """A worker process, the pipe to it, and its current piece and call."""
 
@@ -248,10 +243,8 @@ class _Worker:
 
     def start(self, piece: Piece, message: Any) -> None:
         self.piece = piece
-        try:
+        with contextlib.suppress(OSError):  # the worker is dead, which ``_receive`` will notice
             self.pipe.send(message)
-        except OSError:  # the worker is dead, which ``_receive`` will notice
-            return
 
     def late(self, timeout: float) -> bool:
         since = float(self.cell[2])
