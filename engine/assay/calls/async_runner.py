@@ -16,16 +16,7 @@ from assay.errors import Abandoned
 
 
 async def run_async(work: Work, limits: Limits, running: RunningCall | None = None) -> None:
-    """Make the calls, with as many rollouts at once as the limits allow.
-
-    Args:
-        work: The calls.
-        limits: ``max_concurrent`` and ``timeout`` apply.
-        running: Receives the call that holds the interpreter; None if there is no watchdog.
-
-    Raises:
-        Interrupted: The run has to stop.
-    """
+    """Make the calls, with as many rollouts at once as the limits allow; ``running`` receives the call that holds the interpreter."""
     rows = iter(range(work.start, len(work.rows)))
 
     async def call(row: int, number: int) -> None:
@@ -67,13 +58,7 @@ class _TimedOut(Exception):  # noqa: N818  (never raised by a user's function)
 
 
 async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
-    """Await within a time limit; cancel what takes longer, and abandon it if it ignores the cancellation.
-
-    Exceptions of the awaitable are raised here; it runs in a separate task, so that nothing else is closed with it.
-
-    Raises:
-        _TimedOut: It takes longer.
-    """
+    """Await in a separate task, so that nothing else is closed with it; raise ``_TimedOut`` after the seconds, and cancel or abandon it."""
 
     async def wait() -> tuple[Any, BaseException | None]:
         try:

@@ -22,17 +22,7 @@ _POLL = 0.2
 def each(
     function: Callable[[Any], Any], values: Sequence[Any], limits: Limits | None, late: Callable[[str], Any]
 ) -> list[Any]:
-    """Call a function on each value, within limits.
-
-    Args:
-        function: It must not raise.
-        values: The values.
-        limits: ``timeout`` and ``stop`` apply; None for no limits.
-        late: Returns the result of a call that timed out, given the error.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Call a function that never raises on each value, within limits; ``late`` makes the result of a call that timed out of its error."""
     if limits is None:
         return [function(value) for value in values]
     work = Work([lambda row: function(row[0])], [(value,) for value in values], read=lambda result: ((result,), None))
@@ -135,11 +125,7 @@ class EventLoop:
         self._served: LoopThread | None = None
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> "tuple[Future[Any], LoopThread]":
-        """Run a coroutine; call this from any thread except the loop's own.
-
-        Returns:
-            The future of its result, and the loop that runs it.
-        """
+        """Run a coroutine, from any thread except the loop's own; return the future of its result and the loop that runs it."""
         from assay.calls.async_runner import LoopThread  # asyncio takes 40 ms, and few runs have async functions
 
         with self._lock:

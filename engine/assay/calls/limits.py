@@ -27,16 +27,7 @@ class TimeoutCounts:
         return TimeoutCounts, ()  # another process counts its own rows
 
     def add(self, check: str, rows: int, seconds: float) -> str | None:
-        """Count rows.
-
-        Args:
-            check: Name of the check.
-            rows: Rows with a text whose match has timed out.
-            seconds: The time limit.
-
-        Returns:
-            A note for the user if these rows complete the first hundred of this check.
-        """
+        """Count rows whose match has timed out; return a note for the user if they complete the first hundred of a check."""
         with self._lock:
             before = self._rows[check]
             self._rows[check] += rows
@@ -145,14 +136,7 @@ class Graded:
 
 
 def graded(value: Any) -> tuple[Any, str | None]:
-    """Convert what a reward function returned to its reward and error.
-
-    Args:
-        value: Anything that ``settled`` takes; ``(number, reason)``; or a mapping with ``score``, optionally ``reason``, and metrics.
-
-    Returns:
-        The reward, a float or a ``Graded``; and the error, or None.
-    """
+    """Convert a number, ``(number, reason)`` or a mapping to a reward, a float or a ``Graded``, and the error, or None."""
     if type(value) is float or not isinstance(value, tuple | Mapping):
         return settled(value)
     try:
@@ -185,23 +169,14 @@ def is_score(value: object) -> bool:
 
 
 def listed(rewards: Any) -> list[Any]:
-    """Convert the result of a function that sees all rollouts of an example to a list of rewards.
-
-    Raises:
-        TypeError: It is not a list, or has no order.
-    """
+    """Convert the result of a function that sees all rollouts of an example to a list; a TypeError if it is none, or has no order."""
     if isinstance(rewards, str | bytes | bytearray | Mapping | AbstractSet):
         raise TypeError(f"the rewards of several rollouts are a list, not {type(rewards).__name__}")
     return list(rewards)
 
 
 def only(result: Any) -> Any:
-    """Return the reward of the only rollout of an example, from a function that sees all of them.
-
-    Raises:
-        TypeError: The result is not a list.
-        ValueError: The list does not have exactly one reward.
-    """
+    """Return the reward of the only rollout of an example, from a function that sees all of them."""
     rewards = listed(result)
     if len(rewards) != 1:
         raise ValueError(f"{len(rewards)} rewards for 1 rollouts")

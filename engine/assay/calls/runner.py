@@ -85,11 +85,7 @@ class Work:
         return self.calls[number](self.rows[row]) if begun is None else begun
 
     def settle(self, row: int, number: int, result: tuple[Any, str | None], running: RunningCall | None = None) -> None:
-        """Record the result of a call.
-
-        Raises:
-            Abandoned: The watchdog has abandoned the call.
-        """
+        """Record the result of a call, or raise ``Abandoned`` if the watchdog has abandoned it."""
         if running is not None:
             with running.lock:
                 if running.is_abandoned:
@@ -102,11 +98,7 @@ class Work:
             self.errors[number][row] = error
 
     def done(self, row: int, seconds: float) -> None:
-        """Report that a rollout is done.
-
-        Raises:
-            Interrupted: The run has to stop.
-        """
+        """Report that a rollout is done; raise ``Interrupted`` if the run has to stop."""
         if os.getpid() != self.process:
             # NOTE: a function has forked and returned in the child, too; files and pipes of the run belong to the parent
             os._exit(1)
@@ -126,11 +118,7 @@ def settled_failure(error: BaseException) -> Settled:
 
 
 def run_here(work: Work, running: RunningCall | None = None) -> bool:
-    """Make the calls of synchronous functions, one after another.
-
-    Args:
-        work: The calls.
-        running: Receives the call that runs; None if there is no watchdog.
+    """Make the calls of synchronous functions, one after another, under a watchdog or not.
 
     Returns:
         Whether all calls are done; if not, one returned an awaitable, and ``run_async`` continues from there.

@@ -64,12 +64,7 @@ def _read(value: Any) -> Any:
 
 
 class ByClass(RunCheck):
-    """The reward of a verifier class.
-
-    Args:
-        kind: The class's name in the registry.
-        verifier: An instance of the class.
-    """
+    """The reward of an instance of a verifier class; ``kind`` is the name of the class in the registry."""
 
     graded = True
     bounded = False
@@ -154,11 +149,7 @@ def _prompt_expr(schema: pl.Schema) -> pl.Expr:
 
 
 def _check_twin(twin: pl.Expr) -> None:
-    """Reject a twin of the wrong type before a row is read.
-
-    Raises:
-        TypeError: The twin has another type, or depends on other rows.
-    """
+    """Reject a twin of the wrong type, or one that depends on other rows, before a row is read."""
     texts = pl.LazyFrame(schema={"completion": pl.String, _PROMPT: pl.String})
     dtype = texts.select(answer=twin).collect_schema()["answer"]
     fields = {field.name: field.dtype for field in dtype.fields} if isinstance(dtype, pl.Struct) else {}

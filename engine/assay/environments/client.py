@@ -202,14 +202,9 @@ def _overlong_response(message_type: str) -> Any:
 
 @contextlib.asynccontextmanager
 async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[Any]:
-    """Yield a client as rollouts use it: asynchronous, without retries of its own.
+    """Yield the caller's client, any object or None, as rollouts use it: asynchronous, without retries of its own.
 
-    Args:
-        client: The client of the caller: one of the openai package, synchronous or not, any other object, or None.
-        own_loop: The event loop differs from the one in which the client may hold connections.
-
-    Raises:
-        UsageError: It is a synchronous client that cannot be converted to an asynchronous one.
+    With ``own_loop``, the event loop differs from the one in which the client may hold connections.
     """
     created: Any = None
     if _is_openai_client(client, "OpenAI"):
@@ -246,11 +241,7 @@ def _as_async(client: Any) -> Any:
 
 
 def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, Any]) -> None:
-    """Check the client and the sampling arguments before the first request.
-
-    Raises:
-        UsageError: There is no client, or it does not accept an argument.
-    """
+    """Raise a UsageError if there is no client, or it does not accept a sampling argument."""
     if client is None:
         hint = "Pass client=openai.AsyncOpenAI(base_url=…); install it with: pip install 'assay[generate]'."
         raise UsageError("There are rollouts to generate, but no client.", hint)

@@ -30,11 +30,7 @@ _LOG = logging.getLogger("assay")
 
 
 def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> None:
-    """Refuse further arguments that look like misspelt arguments of the method, as nothing else would notice them.
-
-    Raises:
-        UsageError: An argument looks misspelt.
-    """
+    """Refuse further arguments that look like misspelt arguments of the method, as nothing else would notice them."""
     options = [name for name in inspect.signature(method).parameters if name not in ("self", "kwargs")]
     for name in further:
         if suggestion := did_you_mean(name, options, cutoff=0.85):
@@ -42,11 +38,7 @@ def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> Non
 
 
 def merge_sampling_args(first: Mapping[str, Any], second: Mapping[str, Any] | None) -> SamplingArgs:
-    """Merge sampling arguments; the second ones win, ``extra_body`` key by key, and None values are left out.
-
-    Raises:
-        UsageError: They, or their ``extra_body``, are not a mapping.
-    """
+    """Merge sampling arguments; the second ones win, ``extra_body`` key by key, and None values are left out."""
     for args in (first, second or {}):
         for name, value in (
             ("sampling_args", args),
@@ -64,13 +56,7 @@ def merge_sampling_args(first: Mapping[str, Any], second: Mapping[str, Any] | No
 async def run_rollouts(
     env: Any, rollouts: list[Rollout], client: Any, model: str, sampling_args: SamplingArgs, options: RunOptions
 ) -> GenerateOutputs:
-    """Run rollouts and save them if there is a folder.
-
-    Raises:
-        UsageError: There is no client, it does not accept an argument, the server refuses all requests, or the folder holds
-            another run.
-        OutputError: The folder cannot be written.
-    """
+    """Run rollouts and save them if there is a folder."""
     began = time.perf_counter()
     if not isinstance(model, str):
         raise UsageError(f"model: expected the name of a model, got {type(model).__name__}.")

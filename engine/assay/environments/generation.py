@@ -43,11 +43,7 @@ def standard_state(rollout: Rollout, completion: Messages) -> dict[str, Any]:
 
 
 def fill_state(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
-    """Add missing standard fields to the state of an environment.
-
-    Raises:
-        TypeError: The state is not a dict.
-    """
+    """Add missing standard fields to the state of an environment, which is a dict."""
     if not isinstance(state, dict):
         raise TypeError(f"the state of a rollout is a dict, not {type(state).__name__}")
     for name, value in standard.items():
@@ -89,11 +85,7 @@ class Run:
     _refused: Counter[str] = field(default_factory=Counter)
 
     async def go(self, rollouts: Sequence[Rollout]) -> None:
-        """Generate the rollouts without a completion, and score those without a reward.
-
-        Raises:
-            UsageError: The first rollouts were all refused for good, for the same reason.
-        """
+        """Generate the rollouts without a completion, and score those without a reward."""
         pending = [(number, rollout) for number, rollout in enumerate(rollouts) if rollout.to_generate]
         generation_slots, scoring_slots = (
             asyncio.Semaphore(self.options.generating),

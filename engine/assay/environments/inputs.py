@@ -79,14 +79,9 @@ class Rollout:
 
 
 def read_rows(source: Any) -> list[dict[str, Any]]:
-    """Return a dataset as a list of rows, with nested values unchanged.
+    """Return a dataset, anything ``assay.scan`` reads, as a list of rows, with nested values unchanged.
 
-    Args:
-        source: Anything ``assay.scan`` reads. Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a
-            table, so that no row gets fields that only others have.
-
-    Raises:
-        InputError: It cannot be read.
+    Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a table, so that no row gets fields that only others have.
     """
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
         files, _ = expand(source)
@@ -150,20 +145,11 @@ def _is_id(value: Any) -> bool:
 
 
 def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
-    """Return the inputs of a run as rollouts.
+    """Return the inputs of a run as rollouts; ``ask`` makes a prompt of a question.
 
     A rollout that has a completion is not generated. With a client, an empty completion and one of a failed generation count as
     missing. Without a client, an empty completion is a completion like any other, and a rollout whose generation failed stays
     unscored.
-
-    Args:
-        inputs: ``GenerateInputs``, or anything ``read_rows`` reads, with a ``prompt`` or a ``question`` in every row.
-        message_type: ``chat`` or ``completion``.
-        ask: Makes a prompt of a question.
-        client: Whether there is a client to generate with.
-
-    Raises:
-        InputError: A row cannot be used; the message says which.
     """
     rows = _rows_of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
     column = next((name for name in ("example_id", "id") if rows and all(_is_id(row.get(name)) for row in rows)), "")

@@ -145,14 +145,9 @@ class Journal:
         return header
 
     def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
-        """Restore rollouts from the journal.
+        """Restore rollouts from the journal, and return how many are finished.
 
-        Args:
-            rollouts: Those of the run.
-            to_score: Rollouts are to be scored; then a state that was saved with losses is usable only with its reward.
-
-        Returns:
-            The number of finished rollouts.
+        If they are to be scored, a state that was saved with losses is usable only with its reward.
         """
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
@@ -163,17 +158,7 @@ class Journal:
         return self.finished
 
     def append(self, number: int, rollout: Rollout, prompt: Messages, info: Info) -> None:
-        """Append a finished rollout; of a failed one only the error, as it is to be run again.
-
-        Args:
-            number: Its position in the run.
-            rollout: The rollout.
-            prompt: Its prompt before the run.
-            info: Its info before the run.
-
-        Raises:
-            OutputError: The line cannot be written.
-        """
+        """Append a finished rollout, given its prompt and info before the run; of a failed one only the error, as it is to be run again."""
         try:
             self._write(_line(number, rollout, {"prompt": prompt, "info": info}))
         except OSError as error:
@@ -273,12 +258,7 @@ def _with_calls(messages: Any) -> Any:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other runs.
-
-    Raises:
-        UsageError: Another run holds the lock, or the path is a file.
-        OutputError: The folder cannot be created.
-    """
+    """Create a folder and lock it against other runs."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

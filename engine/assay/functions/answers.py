@@ -38,11 +38,6 @@ def outcomes_of(scorer: Function, calls: Sequence[Call], limits: Limits | None =
 
     An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``. For a built-in function, a list
     is a list of golds: the best score counts.
-
-    Args:
-        scorer: The function.
-        calls: Its arguments, for each output.
-        limits: Limits of the run; None for none.
     """
     if scorer.builtin:
         golds = [[*golds_of(expected)] or [None] if is_listed(expected) else [expected] for _, expected, _ in calls]
@@ -259,11 +254,7 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
 
 
 def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[str, Any]) -> pl.DataFrame:
-    """Add the twin's ``answer`` to the rows.
-
-    Raises:
-        TypeError: The answer is not a number, or depends on other rows.
-    """
+    """Add the twin's ``answer`` to the rows; a TypeError if it is no number, or depends on other rows."""
     if not isinstance(twin, pl.Expr):
         raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
     if not (scorer.builtin or scorer.twin_is_elementwise(twin, params, ("text", "expected"))):

@@ -46,12 +46,7 @@ class RowVerifier:
 
 
 def verifier_of(row: Mapping[str, Any], default: str = "") -> RowVerifier:
-    """Return the verifier that a row carries; this is the definition.
-
-    Args:
-        row: The rollout's columns.
-        default: The function for rows that name none.
-    """
+    """Return the verifier that a row carries, with a default function; this is the definition."""
     if VERIFIER in row:
         return read_verifier(row[VERIFIER], default)
     parts = {name: row[name] for name in VERIFIER_COLUMNS if name in row and name != VERIFIER}

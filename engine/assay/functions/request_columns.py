@@ -29,14 +29,7 @@ ROW_VERIFIER = pl.Struct(
 
 
 def row_verifier(default: str = "") -> Lane:
-    """Return the lane of the rows' verifiers, a struct column.
-
-    Its fields are ``fn``, ``expected`` (null unless a string), ``typed`` (JSON text, null for a string and if absent), ``params``
-    (JSON text, null if there are none), ``problem`` (null if there is none), ``refused`` and ``doubt``.
-
-    Args:
-        default: The function for rows that name none.
-    """
+    """Return the lane of the rows' verifiers, a column of ``ROW_VERIFIER``: ``expected`` has strings, and ``typed`` other values as JSON text."""
     return Lane(f"row-verifier:{default}", lambda schema: _verifier_expr(schema, default), after=(_ROW_PARAMS,))
 
 

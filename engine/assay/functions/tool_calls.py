@@ -30,18 +30,10 @@ def tool_call(value: Any) -> dict[str, Any] | None:
 
 
 def tool_calls_differ(output: str, expected: Any, params: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Compare a tool call with the expected one.
-
-    Args:
-        output: The completion's text.
-        expected: The expected call, an object or its text.
-        params: ``coordinate_tolerance``, default 25, inclusive, on each axis.
+    """Compare a tool call with the expected one, an object or its text.
 
     Returns:
         The first field that differs, ``""`` if none does; and an error if the expected call cannot be used.
-
-    Raises:
-        ValueError, TypeError: The tolerance is not a number.
     """
     reference = tool_call(expected)
     if reference is None:

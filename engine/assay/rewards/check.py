@@ -121,13 +121,7 @@ class Reward(RunCheck):
 
 
 class Metric(Reward):
-    """A declared metric of a function, as a member of weight 0; null where the function does not return it.
-
-    Args:
-        rewards: The functions of the rubric, which run together.
-        at: The position of the function among them.
-        metric: Its name.
-    """
+    """A declared metric of the function at a position, as a member of weight 0; null where the function does not return it."""
 
     def __init__(self, rewards: Rewards, at: int, metric: str) -> None:
         super().__init__(rewards, at, 0.0)
@@ -167,14 +161,9 @@ def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[_Result]]:
 
 
 class RewardCheck(Reward):
-    """The reward of one function, called with what the check reads as ``completion`` and with columns by their names.
+    """The reward of one function, ``module:name``, called with what the check reads as ``completion`` and with columns by their names.
 
     Where a function of TRL's shape returns None, the check does not apply to the row.
-
-    Args:
-        path: ``module:name``.
-        function: The function.
-        limits: Limits of the run.
     """
 
     def __init__(self, path: str, function: RewardFunction, limits: Limits | None = None) -> None:

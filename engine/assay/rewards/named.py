@@ -31,14 +31,7 @@ def allow(module: str, file: Path | None = None) -> None:
 
 
 def reward_named(path: str) -> Any:
-    """Return the function that a spec names.
-
-    Args:
-        path: ``module:name`` or ``file.py:name``.
-
-    Raises:
-        ValueError: There is none, or a spec must not name it; the message says what to do.
-    """
+    """Return the function that a spec names, ``module:name`` or ``file.py:name``; the message of a ValueError says what to do."""
     module, _, name = path.partition(":")
     module = _module_of(module) if module.endswith(".py") else module
     # NOTE: not getattr, because a module's own __getattr__ may import others
@@ -60,11 +53,7 @@ def reward_named(path: str) -> Any:
 
 
 def _module_of(file: str) -> str:
-    """Return the module of a file that the user has named; the disk is not asked.
-
-    Raises:
-        ValueError: The user has named no such file, or several.
-    """
+    """Return the module of a file that the user has named; the disk is not asked."""
     parts = tuple(part for part in file.split("/") if part != ".")
     modules = {module for path, module in _FILES.items() if path.parts[-len(parts) :] == parts}
     if len(modules) != 1:

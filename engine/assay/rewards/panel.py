@@ -125,16 +125,7 @@ class Rewards:
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def score(self, columns: Mapping[str, Sequence[Any]], rows: int, read: Container[str] = ()) -> Results:
-        """Score rollouts.
-
-        Args:
-            columns: Their columns as loaded; no completion is null.
-            rows: How many rollouts there are.
-            read: Columns whose values need no conversion.
-
-        Returns:
-            The outcomes.
-        """
+        """Score rollouts, given their columns as loaded, without null completions; values of the columns ``read`` need no conversion."""
         values = arguments(columns, self.arguments, rows, read)
         values |= column_arguments(columns, self._by_name(columns), read)
         absent = tuple(name for name in STRICT if name not in columns)
@@ -159,7 +150,7 @@ class Rewards:
 
         Args:
             values: A column for each of ``arguments``.
-            keys: The example of each rollout, or None if it is unknown; used by group functions only.
+            keys: The example of each rollout, None if unknown; for group functions.
             rows: How many rollouts there are.
             seconds: Receives the seconds each rollout took.
             absent: Arguments that the rollouts do not have; functions use their defaults.
@@ -255,14 +246,7 @@ class Rewards:
 
 @dataclass
 class _Scoring:
-    """The calls on some rollouts; scores and errors by function and row.
-
-    Attributes:
-        rewards: The functions.
-        names: Names of the arguments.
-        values: The arguments of each rollout.
-        absent: Arguments that the rollouts do not have.
-    """
+    """The calls on some rollouts, given the names and the values of their arguments; scores and errors are by function and row."""
 
     rewards: Rewards
     names: Sequence[str]

@@ -77,12 +77,7 @@ class RewardFunction:
         return tuple(name.removeprefix(COLUMN) for name in self.arguments if name.startswith(COLUMN))
 
     def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
-        """Return the function as a function of one sequence, the values of ``names``.
-
-        Args:
-            names: Names of arguments.
-            absent: Arguments without a value; the function uses its default if it has one.
-        """
+        """Return the function as a function of one sequence, the values of ``names``; for ``absent`` ones it uses its default if it has one."""
         taken = [
             (argument, keyword)
             for argument, keyword in zip(self.arguments, self.keywords, strict=True)

@@ -25,14 +25,7 @@ from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
 @dataclass(frozen=True)
 class Entry:
-    """One member of a rubric.
-
-    Attributes:
-        member: A reward function, a loaded verifier, a registered function, or an instance of a verifier class.
-        weight: Its weight.
-        objects: The rubric's own objects, for functions that name them.
-        path: The place of its rubric in nested groups.
-    """
+    """A member of a rubric, its weight, the rubric's own objects for functions that name them, and the place of its rubric in nested groups."""
 
     member: Any
     weight: float
@@ -49,11 +42,7 @@ def member_name(member: Any) -> str:
 
 
 def is_function(member: Any) -> bool:
-    """Return whether a member is a reward function, called row by row; all others run as column expressions.
-
-    Raises:
-        TypeError: It cannot be a member of a rubric.
-    """
+    """Return whether a member is a reward function, called row by row; all others run as column expressions. A TypeError for what is neither."""
     if isinstance(member, VerifierSpec) or _is_class(member) or _registration(member)[0]:
         return False
     if isinstance(member, str | Mapping) or hasattr(member, "__fspath__"):
@@ -64,11 +53,7 @@ def is_function(member: Any) -> bool:
 
 
 def check_weight(weight: Any, name: str) -> None:
-    """Check that a weight can be used in a sum.
-
-    Raises:
-        ValueError: It is not a finite number.
-    """
+    """Raise a ValueError if a weight is not a finite number."""
     try:
         finite = isinstance(weight, Real) and math.isfinite(weight)
     except OverflowError:  # an integer too large for a float
@@ -78,11 +63,7 @@ def check_weight(weight: Any, name: str) -> None:
 
 
 def pair_weights(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[Any, float]]:
-    """Pair members with their weights.
-
-    Raises:
-        ValueError: The numbers of members and weights differ, or a weight is not a finite number.
-    """
+    """Pair members with their weights, or raise a ValueError."""
     if len(funcs) != len(weights):
         raise ValueError(f"reward functions: {len(funcs)}, weights: {len(weights)}; give one weight for each, or none")
     for func, weight in zip(funcs, weights, strict=True):
@@ -119,11 +100,7 @@ def pack(member: Any) -> Any:
 
 
 def unpack(member: Any) -> Any:
-    """Return a member from the form in which it was pickled.
-
-    Raises:
-        UsageError: In this process, another function is registered under its name.
-    """
+    """Return a member from the form in which it was pickled; a UsageError if its name is that of another function here."""
     if not isinstance(member, _Packed):
         return member
     fn = member.reference.resolve()
@@ -190,11 +167,7 @@ def _member(
 
 
 def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
-    """Return the reward functions among the members, by position.
-
-    Raises:
-        SpecError: A member or its weight cannot be used.
-    """
+    """Return the reward functions among the members, by position."""
     names = _unique_names(entries)
     try:
         for name, entry in zip(names, entries, strict=True):

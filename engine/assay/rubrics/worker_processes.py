@@ -94,11 +94,7 @@ class Workers:
         self._end = weakref.finalize(self, _close, self._workers)
 
     def __call__(self, work: Work, limits: Limits) -> None:
-        """Make the calls and store their outcomes in ``work``.
-
-        Raises:
-            UsageError: The workers cannot be started.
-        """
+        """Make the calls and store their outcomes in ``work``."""
         self._deaths = 0
         smallest = self._smallest_piece(work, limits)
         size = max(smallest, 8)
@@ -151,11 +147,7 @@ class Workers:
         )
 
     def _collect(self, work: Work, limits: Limits, unfinished: deque[Piece]) -> float | None:
-        """Wait until a worker has finished its piece, has died or is late.
-
-        Returns:
-            Seconds that a piece took, if one is finished.
-        """
+        """Wait until a worker has finished its piece, has died or is late; return the seconds that a finished piece took."""
         _check_stop(limits)
         busy = [worker for worker in self._workers if worker.piece is not None]
         patience = _POLL_SECONDS  # until the next check for a stop, or until a worker may be late
@@ -218,11 +210,7 @@ class Workers:
 
 
 def _check_stop(limits: Limits) -> None:
-    """Check whether the run was stopped.
-
-    Raises:
-        KeyboardInterrupt: It was.
-    """
+    """Raise KeyboardInterrupt if the run was stopped."""
     if limits.stop is not None and limits.stop.is_set():
         raise KeyboardInterrupt
 
