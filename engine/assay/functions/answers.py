@@ -31,6 +31,8 @@ _PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
 ANSWER: dict[str, Any] = {"score": pl.Float64, "reason": pl.String, "error": pl.String}
 _ANSWERS = {"at": pl.UInt32, **ANSWER}
 _TRIPLE = ("text", "expected", "typed", "params")
+_COLUMNS = (*_TRIPLE, "fn")
+_GOLD = {"typed": pl.String, "expected": pl.String, "object": pl.String, "golds": pl.UInt32}
 
 
 def outcomes_of(scorer: Function, calls: Sequence[Call], limits: Limits | None = None) -> list[Outcome]:
@@ -124,7 +126,11 @@ def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> 
     with_twin = [name for name, scorer in scorers.items() if scorer.expr is not None and not scorer.builtin]
     if is_small(columns[0]) and not with_twin:
         return _answer_small_batch(scorers, columns, limits)
-    frame = pl.DataFrame([series.alias(name) for series, name in zip(columns, (*_TRIPLE, "fn"), strict=True)])
+    twins = [name for name, scorer in scorers.items() if scorer.expr is not None and scorer.builtin]
+    listed = columns[2].str.starts_with("[").fill_null(value=False) & columns[0].is_not_null()
+    if twins and (listed := listed & columns[-1].is_in(twins)).any():
+        return _answer_golds(columns, listed, limits)
+    frame = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
     frame = frame.with_row_index("at")
     answers = [pl.DataFrame(schema=_ANSWERS)]
     for (name,), part in frame.filter(pl.col("text").is_not_null()).partition_by("fn", as_dict=True).items():
@@ -140,6 +146,32 @@ def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> 
             answers.append(pl.DataFrame({"at": rows["at"], **fields}, schema=_ANSWERS))
     result = in_place(pl.concat(answers), frame.height)
     return result.select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
+
+
+def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limits | None) -> pl.Series:
+    """Answer where some rows have lists of golds for a twin, nine times as fast as their calls: each gold is a row, the best counts."""
+    rows = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
+    rows = rows.with_row_index("row")
+    lists = rows.filter(listed).drop("expected")
+    table: list[tuple[str, str | None, str | None, int]] = []
+    for text in lists["typed"].unique().to_list():
+        golds = golds_of(json.loads(text)) or [None]
+        for gold in golds:
+            is_text = isinstance(gold, str | None)
+            table.append((text, gold if is_text else None, None if is_text else json.dumps(gold), len(golds)))
+    golds_of_lists = pl.DataFrame(table, schema=_GOLD, orient="row")
+    lists = lists.join(golds_of_lists, on="typed", how="left", maintain_order="left_right")
+    lists = lists.drop("typed").rename({"object": "typed"}).select_seq("row", *_COLUMNS, "golds")
+    alone = pl.concat([rows.filter(~listed).with_columns_seq(golds=pl.lit(1, dtype=pl.UInt32)), lists])
+    answers = answer_batch([alone[name] for name in _COLUMNS], limits).struct.unnest()
+    answers = answers.hstack(alone.select_seq("row", "golds")).with_columns_seq(erred=pl.col("error").is_not_null())
+    best = answers.sort("row", "erred", "score", descending=[False, False, True], maintain_order=True)
+    best = best.unique("row", keep="first", maintain_order=True)
+    is_one_of = (pl.col("golds") > 1) & ~pl.col("erred") & (pl.col("reason") != "")
+    reason = (
+        pl.when(is_one_of).then(pl.col("reason") + pl.format(_OF_GOLDS, "golds")).otherwise("reason").alias("reason")
+    )
+    return best.with_columns_seq(reason).select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
 def _answer_small_batch(
@@ -173,11 +205,12 @@ def _run_twins(scorer: Function, frame: pl.DataFrame) -> tuple[list[pl.DataFrame
     """Return the answers of the function's twin, and the rows for the function itself."""
     rest = []
     if frame["typed"].null_count() < frame.height:
-        # the twin of a built-in function compares with str() of any value; lists of golds are for the function
-        is_other = pl.col("typed").is_not_null() & (pl.col("typed").str.starts_with("[") if scorer.builtin else True)
-        rest.append(frame.filter(is_other))
-        as_text = rowwise(pl.col("typed"), lambda value: mended(str(json.loads(value))), pl.String, distinct=True)
-        frame = frame.filter(~is_other).with_columns_seq(expected=pl.coalesce("expected", as_text))
+        if scorer.builtin:  # compares with str() of any value
+            as_text = rowwise(pl.col("typed"), lambda value: mended(str(json.loads(value))), pl.String, distinct=True)
+            frame = frame.with_columns_seq(expected=pl.coalesce("expected", as_text))
+        else:
+            rest.append(frame.filter(pl.col("typed").is_not_null()))
+            frame = frame.filter(pl.col("typed").is_null())
     answers = []
     for part, params in _param_sets(scorer, frame, rest):
         result = _run_twin(scorer, part, params)

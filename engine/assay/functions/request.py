@@ -111,6 +111,8 @@ def gold_note(columns: Container[str]) -> list[str]:
 
 def is_listed(expected: Any) -> bool:
     """Return whether an expected value is a list of golds."""
+    if isinstance(expected, str | dict | None):  # most are
+        return False
     return isinstance(expected, list | tuple) or (
         bool(getattr(expected, "ndim", 0)) and callable(getattr(expected, "tolist", None))
     )
