@@ -25,7 +25,7 @@ gc.disable()  # while tests are collected: whatever is made then stays
 
 import assay  # noqa: E402
 from assay import testing  # noqa: E402
-from assay.calls import in_thread, watchdog  # noqa: E402
+from assay.calls import in_thread, runner  # noqa: E402
 from assay.thresholds import THRESHOLDS  # noqa: E402
 
 compileall.compile_dir(Path(assay.__file__).parent, quiet=2)  # what is imported when it is used, too
@@ -50,7 +50,7 @@ def small():
 def clock(monkeypatch):
     """A clock for calls within this process: those that hang exceed every limit, and no others do."""
     stopped = StoppedClock()
-    for module in (in_thread, watchdog):
+    for module in (in_thread, runner):
         monkeypatch.setattr(module, "time", stopped)
     yield stopped
     stopped.end()

@@ -56,12 +56,12 @@ from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan
 from assay.rewards.declared import reward as reward
-from assay.rubrics.extract import extract_boxed_answer as extract_boxed_answer
-from assay.rubrics.extract import extract_hash_answer as extract_hash_answer
 from assay.rubrics.group import RubricGroup as RubricGroup
 from assay.rubrics.parsers import Parser as Parser
 from assay.rubrics.parsers import ThinkParser as ThinkParser
 from assay.rubrics.parsers import XMLParser as XMLParser
+from assay.rubrics.parsers import extract_boxed_answer as extract_boxed_answer
+from assay.rubrics.parsers import extract_hash_answer as extract_hash_answer
 from assay.rubrics.parsers import get_text_content as get_text_content
 from assay.rubrics.rubric import Rubric as Rubric
 from assay.runs.score_file import score_file as score_file

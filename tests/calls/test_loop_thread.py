@@ -4,7 +4,7 @@ import threading
 
 from waiting import PATIENCE
 
-from assay.calls.loop_thread import LoopThread
+from assay.calls.async_runner import LoopThread
 from assay.errors import Abandoned
 
 

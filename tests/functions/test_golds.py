@@ -11,7 +11,7 @@ from cases import sized
 import assay
 from assay.compiling.verifiers import on_row, verifiers_of_run
 from assay.functions import registry as fns
-from assay.functions.golds import golds_of, is_absent
+from assay.functions.request import golds_of, is_absent
 from assay.scoring.reference import score_rows
 from assay.testing import assert_fn_conforms, assert_plan_conforms, hostile_texts
 

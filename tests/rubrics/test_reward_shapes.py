@@ -13,7 +13,7 @@ from cases import sized
 from waiting import PATIENCE
 
 import assay
-from assay.calls.graded import Graded, graded
+from assay.calls.limits import Graded, graded
 from assay.compiling.verifiers import verifiers_of_run
 from assay.rewards.reward_function import reward_function
 from assay.scoring.reference import score_rows

@@ -1,34 +1,22 @@
 """Run async reward functions over rollouts concurrently, each call within limits."""
 
 import asyncio
+import contextlib
 import inspect
+import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Generator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from assay.calls.limits import Limits, Settled, failed, timed_out
-from assay.calls.runner import Interrupted, Work, run_here, settled_failure
-from assay.calls.watchdog import RunningCall, WatchedAwaitable
+from assay.calls.runner import Interrupted, RunningCall, Work, run_here, settled_failure
+from assay.errors import Abandoned
 
 
-async def run_async(
-    work: Work,
-    limits: Limits,
-    running: RunningCall | None = None,
-    settle: Callable[[int, int, Settled], None] | None = None,
-) -> None:
-    """Make the calls, with as many rollouts at once as the limits allow.
-
-    Args:
-        work: The calls.
-        limits: ``max_concurrent`` and ``timeout`` apply.
-        running: Receives the call that holds the interpreter.
-        settle: Receives the result of a call; default: ``work.settle``.
-
-    Raises:
-        Interrupted: The run has to stop.
-    """
-    settle = settle or work.settle
+async def run_async(work: Work, limits: Limits, running: RunningCall | None = None) -> None:
+    """Make the calls, with as many rollouts at once as the limits allow; ``running`` receives the call that holds the interpreter."""
     rows = iter(range(work.start, len(work.rows)))
 
     async def call(row: int, number: int) -> None:
@@ -39,7 +27,7 @@ async def run_async(
         except GeneratorExit as error:
             # NOTE: if a call awaits a future that ended with GeneratorExit, Python closes the call and raises it here
             result = failed(error)
-        settle(row, number, result)
+        work.settle(row, number, result, running)
 
     async def work_through() -> None:
         for row in rows:
@@ -70,13 +58,7 @@ class _TimedOut(Exception):  # noqa: N818  (never raised by a user's function)
 
 
 async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
-    """Await within a time limit; cancel what takes longer, and abandon it if it ignores the cancellation.
-
-    Exceptions of the awaitable are raised here; it runs in a separate task, so that nothing else is closed with it.
-
-    Raises:
-        _TimedOut: It takes longer.
-    """
+    """Await in a separate task, so that nothing else is closed with it; raise ``_TimedOut`` after the seconds, and cancel or abandon it."""
 
     async def wait() -> tuple[Any, BaseException | None]:
         try:
@@ -119,7 +101,7 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, runn
     try:
         result = work.call(row, number)
         if inspect.isawaitable(result):
-            awaited = result if running is None else WatchedAwaitable(result, running, (row, number))
+            awaited = result if running is None else _WatchedAwaitable(result, running, (row, number))
             result = await (awaited if seconds is None else within(awaited, seconds))
     except _TimedOut:
         return timed_out(seconds or 0.0)
@@ -136,3 +118,79 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, runn
         if running is not None:
             running.leave()
     return work.read(result)
+
+
+@dataclass
+class _WatchedAwaitable:
+    """An awaitable that records when it holds the interpreter."""
+
+    inner: Awaitable[Any]
+    running: RunningCall
+    call: tuple[int, int]
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps: Any = self.inner.__await__()
+        step: Any = steps.__next__
+        arguments: tuple[BaseException, ...] = ()
+        while True:
+            self.running.enter(*self.call)
+            try:
+                awaited = step(*arguments)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self.running.leave()
+            try:
+                yield awaited
+                step, arguments = steps.__next__, ()
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as error:  # noqa: BLE001  (passed to the coroutine)
+                step, arguments = steps.throw, (error,)
+
+
+# ── an event loop in a thread ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine to its end, even if another task, started by user code, stops the loop or raises what would stop it."""
+    task = loop.create_task(coroutine)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt, Abandoned):
+            # where the loop itself is abandoned, the call that hung has ended, and those of other runs go on
+            if task.done():  # raised by the coroutine itself
+                raise
+        except RuntimeError:
+            if task.done() or loop.is_closed():
+                raise
+            # user code stopped the loop, which other calls share: run it again
+
+
+class LoopThread:
+    """An event loop and its thread."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop
+        self.end: asyncio.Event
+        self._ready = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
+        self.thread.start()
+        self._ready.wait()
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Run a coroutine in this loop; call this from any other thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def _run(self) -> None:
+        with contextlib.suppress(Abandoned), asyncio.Runner() as runner:
+            run_to_end(runner.get_loop(), self._live())
+
+    async def _live(self) -> None:
+        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set()
+        await self.end.wait()
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:  # calls of runs that do not hang
+            await asyncio.wait(others)

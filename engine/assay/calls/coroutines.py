@@ -36,12 +36,7 @@ async def work_off(items: Iterable[_T], process: Callable[[_T], Awaitable[None]]
 
 
 def in_own_loop(make: Callable[[], Coroutine[Any, Any, _T]], threads: int) -> _T:
-    """Run a coroutine in a new event loop: in this thread, or in a new thread if this one already runs a loop.
-
-    Args:
-        make: Creates the coroutine.
-        threads: Maximum number of threads for ``asyncio.to_thread``.
-    """
+    """Run a coroutine in a new event loop: in this thread, or in a new one if this one runs a loop; ``threads`` for ``asyncio.to_thread``."""
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
     results: list[_T] = []
 

@@ -1,16 +1,44 @@
-"""Limits of a run for user code, and the result of a call."""
+"""Limits of a run for user code, and the results of its calls: rewards, reasons, metrics and errors."""
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.calls.places import failure
-from assay.calls.timeouts import TimeoutCounts
-from assay.calls.watchdog import Abandoned
+from assay.errors import LONGEST_MESSAGE, Abandoned, encodable
 from assay.options import MAX_CONCURRENT, REGEX_TIMEOUT
+
+_NOTED = 100
+"""Rows of a check that time out before the user is told."""
+
+
+class TimeoutCounts:
+    """The rows of a run whose match timed out, by check; said once for each check, as such a run may take hours."""
+
+    def __init__(self) -> None:
+        self._rows: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TimeoutCounts, ()  # another process counts its own rows
+
+    def add(self, check: str, rows: int, seconds: float) -> str | None:
+        """Count rows whose match has timed out; return a note for the user if they complete the first hundred of a check."""
+        with self._lock:
+            before = self._rows[check]
+            self._rows[check] += rows
+        if not before < _NOTED <= before + rows:
+            return None
+        return (
+            f"{check}: the matches of {before + rows:,} rows have timed out so far, after {seconds:g} s of processor time each "
+            "(--regex-timeout). Lower that limit, stop such runs with --max-errors, or rewrite the pattern: `assay explain` says "
+            "why it needs backtracking."
+        )
+
 
 NO_REWARD = "ValueError: the reward is not a finite number"
 """Error and reason of a row whose reward is NaN, infinite or not a number."""
@@ -92,6 +120,48 @@ def _is_text(value: Any) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Graded:
+    """A reward with more than its number.
+
+    Attributes:
+        score: The reward.
+        reason: Why it is what it is; ``""`` if the function does not say.
+        metrics: The other entries of a mapping, by name; None for those that are not finite numbers.
+    """
+
+    score: float
+    reason: str = ""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def graded(value: Any) -> tuple[Any, str | None]:
+    """Convert a number, ``(number, reason)`` or a mapping to a reward, a float or a ``Graded``, and the error, or None."""
+    if type(value) is float or not isinstance(value, tuple | Mapping):
+        return settled(value)
+    try:
+        metrics: dict[str, float | None] = {}
+        if isinstance(value, Mapping):
+            if "score" not in value:
+                return 0.0, "ValueError: the mapping has no `score`"
+            entries = {
+                encodable(str(key)): settled(item) for key, item in value.items() if key not in ("score", "reason")
+            }
+            metrics = {name: number if error is None else None for name, (number, error) in entries.items()}
+            number, reason = value["score"], value.get("reason")
+        elif len(value) == 2 and isinstance(value[1], str | None):  # noqa: PLR2004  (a pair)
+            number, reason = value
+        else:
+            return settled(value)
+        score, error = settled(number)
+        text = "" if reason is None else encodable(str(reason)[:LONGEST_MESSAGE])
+    except BaseException as error:  # the value's methods may raise anything
+        if not own_failure(error):
+            raise
+        return failed(error)
+    return (Graded(score, text, metrics) if error is None and (text or metrics) else score), error
+
+
 def is_score(value: object) -> bool:
     """Return whether a value is a reward in [0, 1]."""
     reward, error = settled(value)
@@ -99,23 +169,14 @@ def is_score(value: object) -> bool:
 
 
 def listed(rewards: Any) -> list[Any]:
-    """Convert the result of a function that sees all rollouts of an example to a list of rewards.
-
-    Raises:
-        TypeError: It is not a list, or has no order.
-    """
+    """Convert the result of a function that sees all rollouts of an example to a list; a TypeError if it is none, or has no order."""
     if isinstance(rewards, str | bytes | bytearray | Mapping | AbstractSet):
         raise TypeError(f"the rewards of several rollouts are a list, not {type(rewards).__name__}")
     return list(rewards)
 
 
 def only(result: Any) -> Any:
-    """Return the reward of the only rollout of an example, from a function that sees all of them.
-
-    Raises:
-        TypeError: The result is not a list.
-        ValueError: The list does not have exactly one reward.
-    """
+    """Return the reward of the only rollout of an example, from a function that sees all of them."""
     rewards = listed(result)
     if len(rewards) != 1:
         raise ValueError(f"{len(rewards)} rewards for 1 rollouts")
@@ -150,9 +211,4 @@ def own_failure(error: BaseException) -> bool:
 
 def timed_out(seconds: float) -> Settled:
     """Return the result of a call that took too long."""
-    return failed(timeout_error(seconds))
-
-
-def timeout_error(seconds: float) -> TimeoutError:
-    """Return the error of a call that exceeded its time limit."""
-    return TimeoutError(f"no answer within {seconds:g} s")
+    return failed(TimeoutError(f"no answer within {seconds:g} s"))

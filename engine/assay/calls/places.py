@@ -33,13 +33,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def failure(error: BaseException, owner: object = None, name: str = "") -> str:
-    """Return an exception of users' code for ``error``, and remember the line that raised it.
-
-    Args:
-        error: The exception.
-        owner: What called the code: each message of its is logged once, with the line.
-        name: Its name.
-    """
+    """Return an exception of users' code for ``error``, and remember its line; log each message once for what called the code."""
     message = said_by(error)
     if message not in _PLACES and len(_PLACES) < _MOST:
         _PLACES[message] = raised_at(error)

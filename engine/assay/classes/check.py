@@ -36,16 +36,14 @@ def prompt_text(prompt: Any) -> str:
         prompt = messages(prompt)
     if not isinstance(prompt, list | tuple):
         return prompt if isinstance(prompt, str) else ""
-    return "\n\n".join(_content(message) for message in prompt)
-
-
-def _content(message: Any) -> str:
-    content = message.get("content") if isinstance(message, Mapping) else message
-    if isinstance(content, list | tuple):
-        content = "".join(
-            part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-        )
-    return content if isinstance(content, str) else ""
+    texts = []
+    for message in prompt:
+        content = message.get("content") if isinstance(message, Mapping) else message
+        if isinstance(content, list | tuple):
+            parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+            content = "".join(part for part in parts if isinstance(part, str))
+        texts.append(content if isinstance(content, str) else "")
+    return "\n\n".join(texts)
 
 
 def target_of(row: Row) -> dict[str, Any]:
@@ -66,12 +64,7 @@ def _read(value: Any) -> Any:
 
 
 class ByClass(RunCheck):
-    """The reward of a verifier class.
-
-    Args:
-        kind: The class's name in the registry.
-        verifier: An instance of the class.
-    """
+    """The reward of an instance of a verifier class; ``kind`` is the name of the class in the registry."""
 
     graded = True
     bounded = False
@@ -134,9 +127,7 @@ class ByClass(RunCheck):
         return f"{self.type}:{id(self.verifier)}"
 
     def _lane(self) -> Lane:
-        if not self.has_expr:
-            return self._row_lane()
-        return Lane(f"class:{self._identity()}", self._twin)
+        return Lane(f"class:{self._identity()}", self._twin) if self.has_expr else self._row_lane()
 
     def _twin(self, schema: pl.Schema) -> pl.Expr:
         inputs, prompt = [text().fill_null("").alias("completion")], pl.lit("")
@@ -158,11 +149,7 @@ def _prompt_expr(schema: pl.Schema) -> pl.Expr:
 
 
 def _check_twin(twin: pl.Expr) -> None:
-    """Reject a twin of the wrong type before a row is read.
-
-    Raises:
-        TypeError: The twin has another type, or depends on other rows.
-    """
+    """Reject a twin of the wrong type, or one that depends on other rows, before a row is read."""
     texts = pl.LazyFrame(schema={"completion": pl.String, _PROMPT: pl.String})
     dtype = texts.select(answer=twin).collect_schema()["answer"]
     fields = {field.name: field.dtype for field in dtype.fields} if isinstance(dtype, pl.Struct) else {}

@@ -118,11 +118,7 @@ def _check(name: str, cls: Any) -> None:
 
 
 def _check_signature(name: str, cls: Any) -> None:
-    """Refuse a class whose ``verify`` no row could call.
-
-    Raises:
-        TypeError: It does not take ``prompt``, ``completion`` and ``target`` as keywords.
-    """
+    """Refuse a class whose ``verify`` no row could call."""
     if not (place := defined_at(inspect.unwrap(cls.verify))):  # not written in Python
         return
     signature = inspect.signature(cls.verify)
@@ -189,14 +185,9 @@ def _load(point: EntryPoint) -> type:
     except BaseException as exception:
         if not own_failure(exception):
             raise
-        raise ValueError(
-            f"the plug-in {_shown(point)} cannot be loaded: {said_by(exception)}{_raised(exception)}"
-        ) from exception
-
-
-def _raised(exception: BaseException) -> str:
-    place = raised_at(exception)
-    return f" ({place})" if place else ""
+        place = raised_at(exception)
+        problem = f"{said_by(exception)}{f' ({place})' if place else ''}"
+        raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {problem}") from exception
 
 
 def _shown(point: EntryPoint) -> str:

@@ -15,8 +15,7 @@ from assay.errors import ColumnsError, printable
 from assay.expressions.json import mended
 from assay.expressions.lane import exactly, field_of, rowwise
 from assay.expressions.mixed import JSON, TYPED
-from assay.functions.golds import GOLD_COLUMNS
-from assay.names import EXPECTED, VERIFIER
+from assay.names import EXPECTED, GOLD_COLUMNS, VERIFIER
 
 _GOLDS = (*GOLD_COLUMNS, f"{VERIFIER}.{EXPECTED}")
 """Columns whose values are compared by their ``str()``, so that a number equals its text, and 42 differs from 42.0."""

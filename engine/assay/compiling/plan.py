@@ -66,9 +66,8 @@ from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, laye
 from assay.expressions.mixed import TYPED
 from assay.expressions.readable import has_type
 from assay.functions.check import OnRow
-from assay.functions.golds import GOLD_COLUMNS
 from assay.functions.registry import function, list_fns
-from assay.names import BAD, COMPLETION, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
+from assay.names import BAD, COMPLETION, GOLD_COLUMNS, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
 from assay.options import PlanOptions, documented, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process

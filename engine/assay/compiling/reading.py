@@ -10,7 +10,7 @@ from assay.compiling.requirements import read_columns, referred_columns
 from assay.expressions.lane import exactly, not_hidden, plain, plain_type
 from assay.expressions.readable import has_type, readable, readable_value
 from assay.names import COMPLETION, HIDDEN, TASK_ID, VERIFIER_COLUMNS
-from assay.rewards.panel import Reward
+from assay.rewards.check import Reward
 from assay.spec.verifier import VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED

@@ -26,7 +26,7 @@ from assay.names import (
     TASK_ID,
     VERIFIER,
 )
-from assay.rewards.panel import Reward
+from assay.rewards.check import Reward
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from assay.calls.event_loop import LOOP
-from assay.calls.limits import Limits
-from assay.calls.timeouts import TimeoutCounts
+from assay.calls.in_thread import LOOP
+from assay.calls.limits import Limits, TimeoutCounts
 from assay.checks.base import Check, RunCheck
 from assay.checks.libraries import untested
 from assay.errors import AssayWarning, SpecError, UsageError

@@ -27,7 +27,7 @@ _RETRIED_STATUSES = (408, 409, 425, 429)
 _ACCESS_STATUSES = (401, 403, 404)
 _TOO_LONG_PHRASES = (
     *("context length", "context_length", "context size", "context window", "maximum model length"),
-    *("prompt is too long",),
+    "prompt is too long",
 )
 _OF_SERVERS = frozenset(
     (
@@ -64,7 +64,6 @@ class Retries:
 
 
 def _retry_after(error: Exception) -> float:
-    """Return the seconds that the server asks to wait."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     value = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
@@ -152,14 +151,6 @@ def _is_openai_client(client: Any, name: str) -> bool:
     return openai is not None and isinstance(client, getattr(openai, name))
 
 
-def _transient_types() -> tuple[type, ...]:
-    """Return the types of transient errors that have no HTTP status."""
-    by_package = (("openai", "APIError"), ("httpx", "RequestError"), ("httpx2", "RequestError"))
-    types = [getattr(sys.modules.get(package), name, None) for package, name in by_package]
-    imported = [kind for kind in types if isinstance(kind, type)]
-    return (NotACompletion, ConnectionError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, *imported)
-
-
 def _status(error: BaseException) -> int | None:
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
@@ -169,7 +160,11 @@ def _is_transient(error: Exception) -> bool:
     """Return whether the same request may succeed later."""
     status = _status(error)
     if status is None:
-        return isinstance(error, _transient_types())
+        by_package = (("openai", "APIError"), ("httpx", "RequestError"), ("httpx2", "RequestError"))
+        types = [getattr(sys.modules.get(package), name, None) for package, name in by_package]
+        imported = [kind for kind in types if isinstance(kind, type)]
+        own = (NotACompletion, ConnectionError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError)
+        return isinstance(error, (*own, *imported))
     # below 400: the server answered, but the body could not be read
     return (status < 400 or status in _RETRIED_STATUSES or status >= 500) and not _is_quota_error(error)  # noqa: PLR2004  (the classes of HTTP)
 
@@ -207,14 +202,9 @@ def _overlong_response(message_type: str) -> Any:
 
 @contextlib.asynccontextmanager
 async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[Any]:
-    """Yield a client as rollouts use it: asynchronous, without retries of its own.
+    """Yield the caller's client, any object or None, as rollouts use it: asynchronous, without retries of its own.
 
-    Args:
-        client: The client of the caller: one of the openai package, synchronous or not, any other object, or None.
-        own_loop: The event loop differs from the one in which the client may hold connections.
-
-    Raises:
-        UsageError: It is a synchronous client that cannot be converted to an asynchronous one.
+    With ``own_loop``, the event loop differs from the one in which the client may hold connections.
     """
     created: Any = None
     if _is_openai_client(client, "OpenAI"):
@@ -251,11 +241,7 @@ def _as_async(client: Any) -> Any:
 
 
 def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, Any]) -> None:
-    """Check the client and the sampling arguments before the first request.
-
-    Raises:
-        UsageError: There is no client, or it does not accept an argument.
-    """
+    """Raise a UsageError if there is no client, or it does not accept a sampling argument."""
     if client is None:
         hint = "Pass client=openai.AsyncOpenAI(base_url=…); install it with: pip install 'assay[generate]'."
         raise UsageError("There are rollouts to generate, but no client.", hint)

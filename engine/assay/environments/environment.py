@@ -7,24 +7,25 @@ The interface follows PrimeIntellect's ``verifiers`` 0.1.6: an environment writt
 """
 
 import logging
+import random
 from abc import ABC, abstractmethod
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.environments.client import Retries, ask, open_client
-from assay.environments.evaluation import RunOptions, check_options, merge_sampling_args, run_rollouts
-from assay.environments.examples import Examples
-from assay.environments.generation import fill_state, standard_state
-from assay.environments.inputs import Rollout
-from assay.errors import UsageError
+from assay.environments.evaluation import check_options, merge_sampling_args, run_rollouts
+from assay.environments.generation import UNLIMITED, RunOptions, fill_state, standard_state
+from assay.environments.inputs import Rollout, numbered, read_rows, rollouts_of
+from assay.errors import UsageError, did_you_mean
 from assay.rubrics.parsers import Parser
 from assay.rubrics.rubric import Rubric
 from assay.system.processes import prepare_process
 from assay.types import ChatMessage, GenerateOutputs, Info, Messages, RewardFunc, SamplingArgs, State
 
 
-class Environment(Examples, ABC):
+class Environment(ABC):
     """Base of environments that generate rollouts; subclass ``SingleTurnEnv`` or ``MultiTurnEnv``.
 
     Args:
@@ -111,6 +112,71 @@ class Environment(Examples, ABC):
     def get_reward_weights(self) -> list[float]:
         """Return the weights of the reward functions."""
         return list(self.rubric.get_reward_weights())
+
+    # examples
+
+    def format_prompt(
+        self, prompt_str: str, system_prompt: str | None = None, few_shot: list[ChatMessage] | None = None
+    ) -> list[ChatMessage]:
+        """Return a question as messages."""
+        first = [{"role": "system", "content": system_prompt}] if system_prompt else []
+        return [*first, *(few_shot or ()), {"role": "user", "content": prompt_str}]
+
+    def format_dataset(
+        self,
+        dataset: Any,
+        system_prompt: str | None = None,
+        few_shot: list[ChatMessage] | None = None,
+        question_key: str = "question",
+        answer_key: str = "answer",
+    ) -> list[dict[str, Any]]:
+        """Return a dataset as rows with a ``prompt`` and an ``example_id`` each.
+
+        A prompt or a question that is text becomes messages, except for text completion. An ``example_id`` that is not an
+        integer moves to ``src_id``.
+        """
+        rows = numbered(read_rows(dataset))
+        for row in rows:
+            prompt = row.get("prompt")
+            prompt = row.get(question_key) if prompt is None else prompt
+            if isinstance(prompt, str) and self.message_type == "chat":
+                prompt = self.format_prompt(prompt, system_prompt, few_shot)
+            row["prompt"] = prompt
+            if answer_key != "answer":
+                row["answer"] = row.get(answer_key)
+        suggestion = did_you_mean(answer_key, set().union(*rows), cutoff=0.8)
+        if suggestion and not any(answer_key in row for row in rows):
+            logging.getLogger("assay").warning(
+                "no row of the dataset has `%s`, so every answer is empty; %s", answer_key, suggestion
+            )
+        self._rollouts(rows)  # checks the rows before anything is generated
+        return rows
+
+    def get_dataset(self, n: int = -1, seed: int | None = None) -> list[dict[str, Any]]:
+        """Return the examples to generate from.
+
+        Args:
+            n: How many; all if not positive.
+            seed: Shuffle them first; the same seed gives the same order.
+
+        Raises:
+            UsageError: The environment has no dataset.
+        """
+        if self.dataset is None:
+            raise UsageError("The environment has no dataset.", f"Pass one: {type(self).__name__}(dataset=…).")
+        return _select(self.dataset, n, seed)
+
+    def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> list[dict[str, Any]]:
+        """Return the examples of ``evaluate``, as ``get_dataset`` does; without an ``eval_dataset``, those of ``dataset``."""
+        return self.get_dataset(n, seed) if self.eval_dataset is None else _select(self.eval_dataset, n, seed)
+
+    def get_eval_inputs(self, num_examples: int = -1, rollouts_per_example: int = 1) -> list[dict[str, Any]]:
+        """Return the examples of ``evaluate``, repeated; rollouts of one example share its ``example_id``."""
+        return self.get_eval_dataset(num_examples) * max(rollouts_per_example, 1)
+
+    def _rollouts(self, inputs: Any, *, client: bool = True) -> list[Rollout]:
+        ask = partial(self.format_prompt, system_prompt=self.system_prompt, few_shot=self.few_shot)
+        return rollouts_of(inputs, message_type=self.message_type, ask=ask, client=client)
 
     # one rollout
 
@@ -258,7 +324,11 @@ class Environment(Examples, ABC):
         prepare_process()  # before the first request
         check_options(kwargs, Environment.generate)
         limits = [
-            max_concurrent if limit is None else limit for limit in (max_concurrent_generation, max_concurrent_scoring)
+            limit if limit > 0 else UNLIMITED
+            for limit in (
+                max_concurrent if given is None else given
+                for given in (max_concurrent_generation, max_concurrent_scoring)
+            )
         ]
         options = RunOptions(
             num_examples=num_examples,
@@ -340,3 +410,9 @@ class Environment(Examples, ABC):
         return self.generate_sync(
             inputs, client, model, sampling_args, rollouts_per_example=rollouts_per_example, **options
         )
+
+
+def _select(rows: list[dict[str, Any]], n: int, seed: int | None) -> list[dict[str, Any]]:
+    if seed is not None:
+        rows = random.Random(seed).sample(rows, len(rows))  # noqa: S311  (no secret)
+    return rows[:n] if n > 0 else list(rows)

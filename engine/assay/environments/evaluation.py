@@ -8,12 +8,11 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.environments.client import address, check_arguments, open_client
-from assay.environments.generation import UNLIMITED, Run
+from assay.environments.generation import Run, RunOptions
 from assay.environments.inputs import Rollout
 from assay.environments.journal import RESULTS, Journal, digest, functions_digest, lock_folder
 from assay.errors import UsageError, did_you_mean
@@ -30,28 +29,8 @@ _ARGS = '{"temperature": 0.7, "extra_body": {"top_k": 50}}'
 _LOG = logging.getLogger("assay")
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run, as in ``Environment.generate``."""
-
-    num_examples: int | None = None
-    rollouts_per_example: int | None = None
-    score: bool = True
-    interleave: bool = True
-    generating: int = -1
-    scoring: int = -1
-    folder: Path | None = None
-    state_columns: list[str] = field(default_factory=list)
-    bar: bool = True
-    further: dict[str, Any] = field(default_factory=dict)
-
-
 def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> None:
-    """Refuse further arguments that look like misspelt arguments of the method, as nothing else would notice them.
-
-    Raises:
-        UsageError: An argument looks misspelt.
-    """
+    """Refuse further arguments that look like misspelt arguments of the method, as nothing else would notice them."""
     options = [name for name in inspect.signature(method).parameters if name not in ("self", "kwargs")]
     for name in further:
         if suggestion := did_you_mean(name, options, cutoff=0.85):
@@ -59,11 +38,7 @@ def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> Non
 
 
 def merge_sampling_args(first: Mapping[str, Any], second: Mapping[str, Any] | None) -> SamplingArgs:
-    """Merge sampling arguments; the second ones win, ``extra_body`` key by key, and None values are left out.
-
-    Raises:
-        UsageError: They, or their ``extra_body``, are not a mapping.
-    """
+    """Merge sampling arguments; the second ones win, ``extra_body`` key by key, and None values are left out."""
     for args in (first, second or {}):
         for name, value in (
             ("sampling_args", args),
@@ -81,13 +56,7 @@ def merge_sampling_args(first: Mapping[str, Any], second: Mapping[str, Any] | No
 async def run_rollouts(
     env: Any, rollouts: list[Rollout], client: Any, model: str, sampling_args: SamplingArgs, options: RunOptions
 ) -> GenerateOutputs:
-    """Run rollouts and save them if there is a folder.
-
-    Raises:
-        UsageError: There is no client, it does not accept an argument, the server refuses all requests, or the folder holds
-            another run.
-        OutputError: The folder cannot be written.
-    """
+    """Run rollouts and save them if there is a folder."""
     began = time.perf_counter()
     if not isinstance(model, str):
         raise UsageError(f"model: expected the name of a model, got {type(model).__name__}.")
@@ -111,32 +80,15 @@ async def run_rollouts(
             for rollout in rollouts:
                 rollout.reward = rollout.metrics = None
         async with open_client(client) as ready:
-            run = Run(
-                env,
-                ready,
-                model,
-                sampling_args,
-                score=options.score,
-                interleave=options.interleave,
-                generating=options.generating if options.generating > 0 else UNLIMITED,
-                scoring=options.scoring if options.scoring > 0 else UNLIMITED,
-                bar=options.bar,
-                journal=journal,
-                options=options.further,
-            )
-            await run.go(rollouts)
+            await Run(env, ready, model, sampling_args, options, journal).go(rollouts)
         outputs = _outputs(env, rollouts, metadata, began, scored=options.score)
         if options.folder is not None:
-            _save(outputs, options.folder)
+            # NOTE: values saved with losses are logged, not warned: where warnings are errors, the caller would lose the rollouts
+            if losses := save(outputs, options.folder / RESULTS, overwrite=True):
+                _LOG.warning("%s: %s", options.folder / RESULTS, losses)
+            with new_file(options.folder / _METADATA) as (file, naming_errors), naming_errors():
+                file.write(metadata.model_dump_json(indent=2).encode() + b"\n")
     return outputs
-
-
-def _save(outputs: GenerateOutputs, folder: Path) -> None:
-    # NOTE: values saved with losses are logged, not warned: where warnings are errors, the caller would lose the rollouts
-    if losses := save(outputs, folder / RESULTS, overwrite=True):
-        _LOG.warning("%s: %s", folder / RESULTS, losses)
-    with new_file(folder / _METADATA) as (file, naming_errors), naming_errors():
-        file.write(outputs.metadata.model_dump_json(indent=2).encode() + b"\n")
 
 
 def _metadata(
@@ -198,12 +150,8 @@ def _log_how_to_resume(journal: Journal, rollouts: Sequence[Rollout]) -> Iterato
 def _outputs(
     env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata, began: float, *, scored: bool
 ) -> GenerateOutputs:
-    names = list(env.rubric.get_reward_func_names()) if scored else []
-    names += [
-        name
-        for name in dict.fromkeys(name for rollout in rollouts for name in rollout.metrics or ())
-        if name not in names
-    ]
+    own = env.rubric.get_reward_func_names() if scored else ()
+    names = dict.fromkeys([*own, *(name for rollout in rollouts for name in rollout.metrics or ())])
     metrics = {name: [(rollout.metrics or {}).get(name) for rollout in rollouts] for name in names}
     metadata.avg_reward = _mean([rollout.reward for rollout in rollouts])
     metadata.avg_metrics = {name: _mean(values) for name, values in metrics.items()}

@@ -6,12 +6,13 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from assay.calls.coroutines import maybe_await, work_off
 from assay.calls.limits import own_failure
 from assay.environments.client import is_access_denied, is_permanent
-from assay.environments.inputs import Rollout
+from assay.environments.inputs import Rollout, is_text_or_messages
 from assay.environments.journal import Journal
 from assay.errors import AssayError, UsageError, printable, said_by
 from assay.system.progress import progress
@@ -28,32 +29,21 @@ _CAUSES = 3
 """Most reasons for failures that a run logs."""
 
 _ERROR_LENGTH = 500
-"""Characters of an error that are kept."""
+"""Characters of an error that are kept: a web server may send a whole page."""
 
 _LOG = logging.getLogger("assay")
 
 
 def standard_state(rollout: Rollout, completion: Messages) -> dict[str, Any]:
     """Return the fields that the state of every rollout has at the start."""
-    return {
-        "prompt": rollout.prompt,
-        "completion": completion,
-        "answer": rollout.answer,
-        "task": rollout.task,
-        "info": rollout.info,
-        "example_id": rollout.example_id,
-        "responses": [],
-        "turn": 0,
-        "timing": {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0},
-    }
+    timing = {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0}
+    state = rollout.fields | {"completion": completion, "responses": [], "turn": 0, "timing": timing}
+    del state["state"]
+    return state
 
 
 def fill_state(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
-    """Add missing standard fields to the state of an environment.
-
-    Raises:
-        TypeError: The state is not a dict.
-    """
+    """Add missing standard fields to the state of an environment, which is a dict."""
     if not isinstance(state, dict):
         raise TypeError(f"the state of a rollout is a dict, not {type(state).__name__}")
     for name, value in standard.items():
@@ -64,50 +54,48 @@ def fill_state(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
     return state
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run, as in ``Environment.generate``; ``further`` ones are for the environment and the rubric."""
+
+    num_examples: int | None = None
+    rollouts_per_example: int | None = None
+    score: bool = True
+    interleave: bool = True
+    generating: int = UNLIMITED
+    scoring: int = UNLIMITED
+    folder: Path | None = None
+    state_columns: list[str] = field(default_factory=list)
+    bar: bool = True
+    further: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass
 class Run:
-    """Generates and scores rollouts.
-
-    Attributes:
-        env: The environment.
-        client: The client for its requests.
-        model: Name of the model.
-        sampling_args: Arguments of the requests.
-        score: Score the rollouts.
-        interleave: Score each rollout as soon as it is generated, instead of all at the end.
-        generating: Rollouts generated at a time.
-        scoring: Rollouts scored at a time.
-        bar: Show a progress bar if standard error is a terminal.
-        journal: Receives finished rollouts.
-        options: Further arguments for the environment and the rubric.
-    """
+    """Generates and scores rollouts; the journal receives those that are finished."""
 
     env: Any
     client: Any
     model: str
     sampling_args: dict[str, Any]
-    score: bool = True
-    interleave: bool = True
-    generating: int = UNLIMITED
-    scoring: int = UNLIMITED
-    bar: bool = True
+    options: RunOptions
     journal: Journal | None = None
-    options: dict[str, Any] = field(default_factory=dict)
     _finished: int = 0
     _done: int = 0
     _refused: Counter[str] = field(default_factory=Counter)
 
     async def go(self, rollouts: Sequence[Rollout]) -> None:
-        """Generate the rollouts without a completion, and score those without a reward.
-
-        Raises:
-            UsageError: The first rollouts were all refused for good, for the same reason.
-        """
+        """Generate the rollouts without a completion, and score those without a reward."""
         pending = [(number, rollout) for number, rollout in enumerate(rollouts) if rollout.to_generate]
-        generation_slots, scoring_slots = asyncio.Semaphore(self.generating), asyncio.Semaphore(self.scoring)
-        interleaved = self.score and self.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
-        workers = min(len(pending), self.generating + (self.scoring if interleaved else 0))
-        with progress("generating", show=self.bar and bool(pending)) as report:
+        generation_slots, scoring_slots = (
+            asyncio.Semaphore(self.options.generating),
+            asyncio.Semaphore(self.options.scoring),
+        )
+        interleaved = (
+            self.options.score and self.options.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
+        )
+        workers = min(len(pending), self.options.generating + (self.options.scoring if interleaved else 0))
+        with progress("generating", show=self.options.bar and bool(pending)) as report:
 
             async def run_one(item: tuple[int, Rollout]) -> None:
                 number, rollout = item
@@ -127,25 +115,17 @@ class Run:
         for rollout in rollouts:
             if rollout.given and rollout.state is None:
                 await self._prepare_given(rollout)
-        if self.score:
+        if self.options.score:
             await self._score_rest([rollout for rollout in rollouts if rollout.to_score])
         _log_failures(rollouts)
 
     async def _begin_state(self, rollout: Rollout) -> dict[str, Any]:
-        """Return the initial state of a rollout, generated or given."""
         completion = rollout.completion
         if not rollout.given or completion is None:
             completion = await maybe_await(self.env.init_completion())
-        state = await maybe_await(
-            self.env.init_state(
-                prompt=rollout.prompt,
-                completion=completion,
-                answer=rollout.answer,
-                task=rollout.task,
-                info=rollout.info,
-                example_id=rollout.example_id,
-            )
-        )
+        fields = rollout.fields | {"completion": completion}
+        del fields["state"]
+        state = await maybe_await(self.env.init_state(**fields))
         return fill_state(state, standard_state(rollout, completion))
 
     async def _prepare_given(self, rollout: Rollout) -> None:
@@ -158,7 +138,7 @@ class Run:
             rollout.failed, rollout.error = True, _error_text(error)
             rollout.state = standard_state(rollout, rollout.completion or "")
         if rollout.failed:
-            _record_failure(rollout)
+            _record_error(rollout, is_failure=True)
 
     async def _generate(self, rollout: Rollout, total: int) -> None:
         # changes of a rollout to its prompt and info must not affect other rollouts of its example
@@ -177,12 +157,12 @@ class Run:
                 rollout.info,
                 rollout.example_id,
                 copy.deepcopy(self.sampling_args),
-                **self.options,
+                **self.options.further,
             )
-            rollout.completion, rollout.state = (
-                _check_completion(completion),
-                fill_state(state, standard_state(rollout, completion)),
-            )
+            if not is_text_or_messages(completion):
+                kind = type(completion).__name__
+                raise TypeError(f"a completion is text or a list of messages, each a dict; this one is {kind}")  # noqa: TRY301  (a failure of the environment, as those that it raises)
+            rollout.completion, rollout.state = completion, fill_state(state, standard_state(rollout, completion))
         except BaseException as error:
             if not own_failure(error):
                 raise
@@ -195,11 +175,9 @@ class Run:
         empty: Messages = [] if self.env.message_type == "chat" else ""
         state = rollout.state if isinstance(rollout.state, dict) else {}
         rollout.state = fill_state(state, standard_state(rollout, empty))
-        try:
-            rollout.completion = _check_completion(rollout.state["completion"])
-        except TypeError:
-            rollout.completion = empty
-        _record_failure(rollout)
+        completion = rollout.state["completion"]
+        rollout.completion = completion if is_text_or_messages(completion) else empty
+        _record_error(rollout, is_failure=True)
         _LOG.debug("a rollout of example %s failed: %s", rollout.example_id, printable(rollout.error))
 
     def _stop_if_refused(self, error: BaseException, total: int) -> None:
@@ -216,19 +194,10 @@ class Run:
             raise UsageError(f"{first} refused: {printable(_error_text(error))}", hint) from error
 
     async def _score(self, rollout: Rollout) -> None:
-        score, error = await _try_score(
-            self.env.rubric.score_rollout,
-            prompt=rollout.prompt,
-            completion=rollout.completion,
-            answer=rollout.answer,
-            state=rollout.state,
-            task=rollout.task,
-            info=rollout.info,
-            example_id=rollout.example_id,
-            **self.options,
-        )
-        if error is not None:
-            _record_error(rollout, error)
+        rubric = self.env.rubric
+        score, rollout.error = await _try_score(rubric.score_rollout, **rollout.fields, **self.options.further)
+        if rollout.error:
+            _record_error(rollout)
         else:
             rollout.reward, rollout.metrics = float(score.reward), dict(score.metrics)
 
@@ -236,66 +205,45 @@ class Run:
         """Score rollouts together: those with a given completion, and those not scored one by one."""
         if not rollouts:
             return
+        fields = [rollout.fields for rollout in rollouts]
+        lists: dict[str, Any] = {f"{name}s": [each[name] for each in fields] for name in fields[0]}
         scores, error = await _try_score(
             self.env.rubric.score_rollouts,
-            prompts=[rollout.prompt for rollout in rollouts],
-            completions=[rollout.completion for rollout in rollouts],
-            answers=[rollout.answer for rollout in rollouts],
-            states=[rollout.state for rollout in rollouts],
-            tasks=[rollout.task for rollout in rollouts],
-            infos=[rollout.info for rollout in rollouts],
-            example_ids=[rollout.example_id for rollout in rollouts],
-            max_concurrent=self.scoring,
-            use_tqdm=self.bar,
-            **self.options,
+            **lists,
+            max_concurrent=self.options.scoring,
+            use_tqdm=self.options.bar,
+            **self.options.further,
         )
         for number, rollout in enumerate(rollouts):
-            if error is not None:
-                _record_error(rollout, error)
+            if error:
+                rollout.error = error
+                _record_error(rollout)
             else:
                 rollout.reward = scores.reward[number]
                 rollout.metrics = {name: values[number] for name, values in scores.metrics.items()}
 
 
-def _record_failure(rollout: Rollout) -> None:
-    """Record in the state of a rollout that its generation failed, so that it is never scored."""
+def _record_error(rollout: Rollout, *, is_failure: bool = False) -> None:
+    """Record the error of a rollout in its state; one whose generation failed is never scored."""
     if rollout.state is not None:
-        rollout.state["error"] = rollout.state[GENERATION_ERROR] = rollout.error
+        rollout.state["error"] = rollout.error
+        if is_failure:
+            rollout.state[GENERATION_ERROR] = rollout.error
 
 
-async def _try_score(score: Callable[..., Awaitable[Any]], /, **arguments: Any) -> tuple[Any, BaseException | None]:
-    """Return the result of a rubric, or the exception it raised unless that ends the run."""
+async def _try_score(score: Callable[..., Awaitable[Any]], /, **arguments: Any) -> tuple[Any, str]:
+    """Return the result of a rubric, or its error unless that ends the run."""
     try:
-        return await score(**arguments), None
+        return await score(**arguments), ""
     except AssayError:
         raise
     except BaseException as error:
         if not own_failure(error):
             raise
-        return None, error
-
-
-def _check_completion(completion: Any) -> Messages:
-    """Return a completion if it is valid.
-
-    Raises:
-        TypeError: It is neither text nor messages.
-    """
-    if isinstance(completion, str) or (
-        isinstance(completion, list) and all(isinstance(message, dict) for message in completion)
-    ):
-        return completion
-    raise TypeError(f"a completion is text or a list of messages, each a dict; this one is {type(completion).__name__}")
-
-
-def _record_error(rollout: Rollout, error: BaseException) -> None:
-    rollout.error = _error_text(error)
-    if rollout.state is not None:
-        rollout.state["error"] = rollout.error
+        return None, _error_text(error)
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the name and message of an exception, cut, as a web server may send a whole page."""
     message = said_by(error)
     return message if len(message) <= _ERROR_LENGTH else f"{message[:_ERROR_LENGTH]}…"
 

@@ -74,15 +74,8 @@ class EnvGroupRubric(Rubric):
         """Score rollouts, those of each task with its rubric."""
         rewards = [0.0] * len(prompts)
         metrics = {name: [0.0] * len(prompts) for name in self.get_reward_func_names()}
-        lists: list[Any] = [
-            prompts,
-            completions,
-            answers,
-            states,
-            tasks,
-            infos,
-            *([example_ids] if example_ids else []),
-        ]
+        ids = [example_ids] if example_ids else []
+        lists: list[Any] = [prompts, completions, answers, states, tasks, infos, *ids]
         for task in dict.fromkeys(tasks):
             rows = [row for row, of_row in enumerate(tasks) if of_row == task]
             own = [[values[row] for row in rows] for values in lists]
@@ -161,7 +154,6 @@ class EnvGroup(Environment):
         self, prompt: Messages, completion: Messages, answer: str, task: str, info: Info, example_id: int, **kwargs: Any
     ) -> State:
         """Return the state of a new rollout, from its environment."""
-        env = _named(self.env_map, task)
         given: dict[str, Any] = {
             "prompt": prompt,
             "completion": completion,
@@ -169,7 +161,8 @@ class EnvGroup(Environment):
             "task": task,
             "info": info,
         }
-        state: State = await maybe_await(env.init_state(**given, example_id=example_id, **kwargs))
+        given |= {"example_id": example_id, **kwargs}
+        state: State = await maybe_await(_named(self.env_map, task).init_state(**given))
         return state
 
     async def rollout(

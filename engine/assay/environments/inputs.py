@@ -55,6 +55,19 @@ class Rollout:
     metrics: dict[str, float] | None = None
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """Return what rollouts are made of and scored by."""
+        return {
+            "prompt": self.prompt,
+            "completion": self.completion,
+            "answer": self.answer,
+            "state": self.state,
+            "task": self.task,
+            "info": self.info,
+            "example_id": self.example_id,
+        }
+
+    @property
     def to_generate(self) -> bool:
         """Return whether it has no completion, or one of a failed generation."""
         return not self.given and (self.state is None or self.failed)
@@ -66,14 +79,9 @@ class Rollout:
 
 
 def read_rows(source: Any) -> list[dict[str, Any]]:
-    """Return a dataset as a list of rows, with nested values unchanged.
+    """Return a dataset, anything ``assay.scan`` reads, as a list of rows, with nested values unchanged.
 
-    Args:
-        source: Anything ``assay.scan`` reads. Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a
-            table, so that no row gets fields that only others have.
-
-    Raises:
-        InputError: It cannot be read.
+    Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a table, so that no row gets fields that only others have.
     """
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
         files, _ = expand(source)
@@ -137,20 +145,11 @@ def _is_id(value: Any) -> bool:
 
 
 def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
-    """Return the inputs of a run as rollouts.
+    """Return the inputs of a run as rollouts; ``ask`` makes a prompt of a question.
 
     A rollout that has a completion is not generated. With a client, an empty completion and one of a failed generation count as
     missing. Without a client, an empty completion is a completion like any other, and a rollout whose generation failed stays
     unscored.
-
-    Args:
-        inputs: ``GenerateInputs``, or anything ``read_rows`` reads, with a ``prompt`` or a ``question`` in every row.
-        message_type: ``chat`` or ``completion``.
-        ask: Makes a prompt of a question.
-        client: Whether there is a client to generate with.
-
-    Raises:
-        InputError: A row cannot be used; the message says which.
     """
     rows = _rows_of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
     column = next((name for name in ("example_id", "id") if rows and all(_is_id(row.get(name)) for row in rows)), "")
@@ -173,9 +172,12 @@ def _rollout(
         prompt = ask(row["question"]) if message_type == "chat" else row["question"]
     _check_text_or_messages(prompt, f"{where}: `prompt`")
     task, info = row.get("task"), _parse_info(row.get("info"), where)
+    answer = info.get("answer") if row.get("answer") is None else row["answer"]
+    if isinstance(answer, dict | list):
+        answer = json.dumps(answer, ensure_ascii=False, default=str)
     rollout = Rollout(
         prompt=prompt,
-        answer=_gold_text(info.get("answer") if row.get("answer") is None else row["answer"]),
+        answer="" if answer is None else str(answer),
         info=info,
         task="default" if task is None else str(task),
         example_id=example_id,
@@ -195,20 +197,15 @@ def _rollout(
     return rollout
 
 
+def is_text_or_messages(value: Any) -> bool:
+    """Return whether a value is text or a list of messages, each a dict."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(message, dict) for message in value))
+
+
 def _check_text_or_messages(value: Any, where: str) -> None:
-    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(message, dict) for message in value)):
-        return
-    actual = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
-    raise InputError(f"{where} is {actual}.", "Expected text, or a list of messages {role, content}.")
-
-
-def _gold_text(answer: Any) -> str:
-    """Return a gold as text: text unchanged, a number as Python prints it, lists and dicts as JSON."""
-    if answer is None:
-        return ""
-    if isinstance(answer, dict | list):
-        return json.dumps(answer, ensure_ascii=False, default=str)
-    return str(answer)
+    if not is_text_or_messages(value):
+        actual = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
+        raise InputError(f"{where} is {actual}.", "Expected text, or a list of messages {role, content}.")
 
 
 def _parse_info(info: Any, where: str) -> Info:

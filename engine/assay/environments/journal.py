@@ -82,15 +82,25 @@ class Journal:
         self.path = folder / JOURNAL
         self.finished = 0
         self.stale = False
-        settings = exact.read(_as_line(settings).decode())
         self._lines: list[Any] = []
-        self.settings = settings
+        self.settings = settings = exact.read(_as_line(settings).decode())
         recorded = self._read()
         if recorded is None and (folder / RESULTS).exists():
             fact = f"{folder / RESULTS} exists without a {JOURNAL} that describes its run."
             raise UsageError(fact, "Give another results_path.")
         if recorded is not None:
-            self._refuse_other(recorded, settings)
+            differences = [
+                "the inputs differ"
+                if name == "inputs"
+                else f"{name.replace('_', ' ')}: {_cut(recorded.get(name))} before, {_cut(value)} now"
+                for name, value in settings.items()
+                if name not in _IGNORED_SETTINGS and value != recorded.get(name)
+            ]
+            if differences:
+                raise UsageError(
+                    f"{shown_path(self.path)} holds another run: {'; '.join(differences)}.",
+                    f"Give another results_path, or delete {shown_path(self.path)} to start again.",
+                )
             self.stale = recorded.get("functions", settings["functions"]) != settings["functions"]
             self.settings = recorded
         try:
@@ -134,26 +144,10 @@ class Journal:
             raise InputError(f"{shown_path(self.path)} is not a journal of rollouts.", "Give another results_path.")
         return header
 
-    def _refuse_other(self, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        different = [
-            name for name in settings if name not in _IGNORED_SETTINGS and settings[name] != recorded.get(name)
-        ]
-        if different:
-            differences = "; ".join(_difference(name, recorded.get(name), settings[name]) for name in different)
-            raise UsageError(
-                f"{shown_path(self.path)} holds another run: {differences}.",
-                f"Give another results_path, or delete {shown_path(self.path)} to start again.",
-            )
-
     def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
-        """Restore rollouts from the journal.
+        """Restore rollouts from the journal, and return how many are finished.
 
-        Args:
-            rollouts: Those of the run.
-            to_score: Rollouts are to be scored; then a state that was saved with losses is usable only with its reward.
-
-        Returns:
-            The number of finished rollouts.
+        If they are to be scored, a state that was saved with losses is usable only with its reward.
         """
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
@@ -164,17 +158,7 @@ class Journal:
         return self.finished
 
     def append(self, number: int, rollout: Rollout, prompt: Messages, info: Info) -> None:
-        """Append a finished rollout; of a failed one only the error, as it is to be run again.
-
-        Args:
-            number: Its position in the run.
-            rollout: The rollout.
-            prompt: Its prompt before the run.
-            info: Its info before the run.
-
-        Raises:
-            OutputError: The line cannot be written.
-        """
+        """Append a finished rollout, given its prompt and info before the run; of a failed one only the error, as it is to be run again."""
         try:
             self._write(_line(number, rollout, {"prompt": prompt, "info": info}))
         except OSError as error:
@@ -207,13 +191,6 @@ class Journal:
         self.close()
 
 
-def _difference(name: str, recorded: Any, current: Any) -> str:
-    words = name.replace("_", " ")
-    if name == "inputs":
-        return "the inputs differ"
-    return f"{words}: {_cut(recorded)} before, {_cut(current)} now"
-
-
 def _cut(value: Any) -> str:
     text = printable(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
@@ -224,18 +201,15 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
         return {"rollout": number, "error": rollout.error}
     original = {name: getattr(rollout, name) for name in _ROLLOUT_FIELDS} | dict(before)
     same = [name for name in _ROLLOUT_FIELDS if name in rollout.state and _equal(rollout.state[name], original[name])]
-    changed = {name: getattr(rollout, name) for name in before if not _equal(getattr(rollout, name), before[name])}
-    # rollouts with a scoring error are scored again when the run resumes
-    scored = rollout.reward is not None and not rollout.state.get("error")
-    kept = {name: value for name, value in rollout.state.items() if name != "error"}
     line = {
         "rollout": number,
         "completion": rollout.completion,
-        "state": {name: None if name in same else value for name, value in kept.items()},
+        "state": {name: None if name in same else value for name, value in rollout.state.items() if name != "error"},
         "as_given": same,
-        **changed,
+        **{name: getattr(rollout, name) for name in before if not _equal(getattr(rollout, name), before[name])},
     }
-    if scored:
+    # rollouts with a scoring error are scored again when the run resumes
+    if rollout.reward is not None and not rollout.state.get("error"):
         line |= {"reward": rollout.reward, "metrics": rollout.metrics}
     return line
 
@@ -248,50 +222,43 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _is_complete(line: Mapping[str, Any], to_score: bool) -> bool:
-    """Return whether a line is complete, so that its rollout need not be run again."""
-    if to_score and line.get("lossy") and "reward" not in line:
-        return False
-    return (
-        isinstance(line.get("state"), dict)
-        and isinstance(line.get("as_given"), list)
-        and isinstance(line.get("completion"), str | list)
-    )
+    """Return whether the rollout of a line need not be run again."""
+    kinds = {"state": dict, "as_given": list, "completion": str | list}
+    is_usable = not (to_score and line.get("lossy") and "reward" not in line)
+    return is_usable and all(isinstance(line.get(name), kind) for name, kind in kinds.items())
 
 
 def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:
-    rollout.completion = _with_calls(line.get("completion"))
+    rollout.completion = _with_calls(line["completion"])
     # copied: scoring must not change the dataset
     original = {name: copy.deepcopy(getattr(rollout, name)) for name in ("prompt", "info")}
-    same = [name for name in line.get("as_given", ()) if name in _ROLLOUT_FIELDS]
+    same = [name for name in line["as_given"] if name in _ROLLOUT_FIELDS]
     state = dict(line["state"])  # keeps the order of its fields
     state.update((name, original.get(name, getattr(rollout, name))) for name in same)
     if isinstance(state.get("completion"), list):
         state["completion"] = _with_calls(state["completion"])
     if isinstance(state.get("responses"), list):
-        state["responses"] = [
-            Fields(response) if isinstance(response, dict) else response for response in state["responses"]
-        ]
+        state["responses"] = _as_fields(state["responses"])
     rollout.state = state
     rollout.prompt, rollout.info = line.get("prompt", original["prompt"]), line.get("info", original["info"])
     rollout.reward, rollout.metrics = line.get("reward"), line.get("metrics")
+
+
+def _as_fields(values: list[Any]) -> list[Any]:
+    return [Fields(value) if isinstance(value, dict) else value for value in values]
 
 
 def _with_calls(messages: Any) -> Any:
     """Return messages with tool calls as ``Fields``, as in a generated rollout."""
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
-            message["tool_calls"] = [Fields(call) if isinstance(call, dict) else call for call in message["tool_calls"]]
+            message["tool_calls"] = _as_fields(message["tool_calls"])
     return messages
 
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other runs.
-
-    Raises:
-        UsageError: Another run holds the lock, or the path is a file.
-        OutputError: The folder cannot be created.
-    """
+    """Create a folder and lock it against other runs."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

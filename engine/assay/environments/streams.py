@@ -43,12 +43,7 @@ class Fields(dict[str, Any]):
 
 
 def as_response(fields: Mapping[str, Any], message_type: str) -> Any:
-    """Return a response as an object of the openai package, or as ``Fields`` if that package is not installed.
-
-    Args:
-        fields: The body of the response.
-        message_type: ``chat`` or ``completion``.
-    """
+    """Return the body of a response as an object of the openai package, or as ``Fields`` if that package is not installed."""
     try:
         types = importlib.import_module("openai.types" if message_type == "completion" else "openai.types.chat")
     except ImportError:
@@ -58,15 +53,7 @@ def as_response(fields: Mapping[str, Any], message_type: str) -> Any:
 
 
 async def gather(stream: AsyncIterator[Any], message_type: str) -> Any:
-    """Merge the chunks of a stream into one response and close the stream in any case.
-
-    Args:
-        stream: Chunks of the openai package.
-        message_type: ``chat`` or ``completion``.
-
-    Raises:
-        NotACompletion: The stream ended before every choice had its ``finish_reason``.
-    """
+    """Merge the chunks of a stream into one response and close the stream in any case; ``NotACompletion`` if it ends early."""
     merged: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
     try:

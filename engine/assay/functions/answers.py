@@ -1,11 +1,11 @@
-"""Run registered functions over many rows, each with its expected value and params."""
+"""Call registered functions: on one row or many, each with its expected value and params."""
 
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import polars as pl
@@ -18,9 +18,8 @@ from assay.errors import AssayWarning, quoted, said_by
 from assay.expressions.json import mended
 from assay.expressions.lane import OTHER_ROWS, in_place, is_small, once, rowwise
 from assay.expressions.pairs import quoted_expr
-from assay.functions.golds import golds_of, is_listed
 from assay.functions.registry import Call, Function, function
-from assay.functions.request_columns import PLAIN_VALUE
+from assay.functions.request import golds_of, is_listed
 from assay.thresholds import THRESHOLDS
 
 NO_FUNCTION = "the row names no verifier function, and the run has no default"
@@ -28,6 +27,7 @@ MISSING = "expected is missing"
 _OF_GOLDS = " (the first of {} golds)"
 _NO_GOLD = r"\A\[(?:[\[\], ]|null)*\]\z"
 """JSON text of a list without a gold."""
+_PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
 ANSWER: dict[str, Any] = {"score": pl.Float64, "reason": pl.String, "error": pl.String}
 _ANSWERS = {"at": pl.UInt32, **ANSWER}
 _TRIPLE = ("text", "expected", "typed", "params")
@@ -35,46 +35,59 @@ _COLUMNS = (*_TRIPLE, "fn")
 _GOLD = {"typed": pl.String, "expected": pl.String, "object": pl.String, "golds": pl.UInt32}
 
 
-def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, Any]) -> Outcome:
-    """Score one output with a function; this is the definition.
+def outcomes_of(scorer: Function, calls: Sequence[Call], limits: Limits | None = None) -> list[Outcome]:
+    """Score outputs with a function, each with its expected value and params; this is the definition.
 
     An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``. For a built-in function, a list
     is a list of golds: the best score counts.
     """
-    if scorer.builtin and is_listed(expected):
-        return best_of([outcome_of(scorer, output, gold, params) for gold in golds_of(expected) or [None]])
-    return _outcome(scorer, partial(scorer.fn, output, expected, params), output, expected, params)
+    if scorer.builtin:
+        golds = [[*golds_of(expected)] or [None] if is_listed(expected) else [expected] for _, expected, _ in calls]
+        alone = [(text, gold, params) for (text, _, params), own in zip(calls, golds, strict=True) for gold in own]
+        if scorer.many is None:
+            outcomes = [_outcome(scorer, call) for call in alone]
+        else:
+            limits = None if limits is None else replace(limits, check=scorer.name)
+            rewards = scorer.many(alone, limits)
+            outcomes = [
+                _failed(scorer, reward) if isinstance(reward, Exception) else _outcome(scorer, call, reward)
+                for call, reward in zip(alone, rewards, strict=True)
+            ]
+        remaining = iter(outcomes)
+        return [best_of([next(remaining) for _ in own]) for own in golds]
+    return each(partial(_outcome, scorer), calls, limits, lambda message: Outcome(0.0, message, message, scorer.name))
+
+
+def _failed(scorer: Function, exception: BaseException) -> Outcome:
+    message = failure(exception, scorer, scorer.name)
+    return Outcome(0.0, message, message, scorer.name)
+
+
+def _outcome(scorer: Function, call: Call, reward: float | None = None) -> Outcome:
+    """Make one call, unless its reward is known."""
+    try:
+        if scorer.explain is not None:
+            reason, error = scorer.explain(*call)
+            return Outcome(float(not reason), reason, error, scorer.name)
+        number, misfit = settled(scorer.fn(*call) if reward is None else reward)
+        if misfit is not None:
+            return Outcome(0.0, NO_REWARD, NO_REWARD, scorer.name)
+        reason = "" if number >= 1 else BELOW_1 if call[1] is None else f"{scorer.complaint}{quoted(str(call[1]))}"
+        return Outcome(number, reason, None, scorer.name)
+    except BaseException as exception:  # one broken function never ends a run
+        if not own_failure(exception):
+            raise
+        return _failed(scorer, exception)
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the best outcome of several golds, the first of equals; one with an error counts only if all have one."""
+    if len(outcomes) == 1:
+        return outcomes[0]
     best = max(outcomes, key=lambda outcome: (outcome.error is None, outcome.score))
-    if len(outcomes) == 1 or best.error is not None or not best.reason:
+    if best.error is not None or not best.reason:
         return best
     return replace(best, reason=best.reason + _OF_GOLDS.format(len(outcomes)))
-
-
-def _outcome(scorer: Function, call: Callable[[], Any], output: str, expected: Any, params: dict[str, Any]) -> Outcome:
-    """``outcome_of``, given the call."""
-    try:
-        reward, misfit = settled(call())
-        if misfit is not None:
-            return Outcome(0.0, NO_REWARD, NO_REWARD, scorer.name)
-        reason, error = _reason_and_error(scorer, output, expected, params) if reward < 1 else ("", None)
-    except BaseException as exception:  # one broken function never ends a run
-        if not own_failure(exception):
-            raise
-        message = failure(exception, scorer, scorer.name)
-        return Outcome(0.0, message, message, scorer.name)
-    return Outcome(reward if error is None else 0.0, reason, error, scorer.name)
-
-
-def _reason_and_error(
-    scorer: Function, output: str, expected: Any, params: Mapping[str, Any]
-) -> tuple[str, str | None]:
-    if scorer.explain is not None:
-        return scorer.explain(output, expected, params)
-    return (BELOW_1 if expected is None else f"{scorer.complaint}{quoted(str(expected))}"), None
 
 
 def why_unscored(name: str, *, absent: bool) -> str | None:
@@ -94,152 +107,134 @@ def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
     absent = expected.is_null() & typed.is_null()
     if typed.null_count() < len(typed):
         absent = absent | typed.str.contains(_NO_GOLD).fill_null(value=False)
-    if is_small(fn):
-        rows = zip(fn.to_list(), problem.to_list(), absent.to_list(), strict=True)
-        reasons = [problem_text or why_unscored(name, absent=no_expected) for name, problem_text, no_expected in rows]
-        return pl.Series(fn.name, reasons, dtype=pl.String)
     names = fn.unique().to_list()
-    reason_by_name = {name: why_unscored(name, absent=False) for name in names}
-    builtin = [name for name in names if reason_by_name[name] is None and why_unscored(name, absent=True)]
+    reasons = {name: why_unscored(name, absent=False) for name in names}
+    builtin = [name for name in names if reasons[name] is None and why_unscored(name, absent=True)]
     if len(builtin) == len(names) and problem.null_count() == len(fn) and not absent.any():
         return pl.repeat(None, len(fn), dtype=pl.String, eager=True).alias(fn.name)
     frame = pl.DataFrame({"fn": fn, "problem": problem, "missing": absent & fn.is_in(builtin)})
-    unusable = pl.col("fn").replace_strict(reason_by_name, return_dtype=pl.String)
+    unusable = pl.col("fn").replace_strict(reasons, return_dtype=pl.String)
     missing = pl.when("missing").then(pl.lit(MISSING))
     return frame.select_seq(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
 
 
 def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> pl.Series:
-    """``outcome_of`` on a batch."""
-    text, _, typed, _, fn = columns
-    if typed.null_count() < len(typed):
-        builtin = [name for name in fn.unique().to_list() if (scorer := function(name)) is not None and scorer.builtin]
-        listed = text.is_not_null() & typed.str.starts_with("[").fill_null(value=False) & fn.is_in(builtin)
-        if listed.any():
-            return _answer_golds(columns, listed, limits)
-    return _answer(columns, limits)
-
-
-def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limits | None) -> pl.Series:
-    """Answer for rows of which some have lists of golds: each gold is a row, and the best row counts."""
-    rows = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
-    rows = rows.with_row_index("row")
-    lists = rows.filter(listed).drop("expected")
-    lists = lists.join(_golds_table(lists["typed"].unique()), on="typed", how="left", maintain_order="left_right")
-    lists = lists.drop("typed").rename({"object": "typed"})
-    names = ["row", *_COLUMNS, "golds"]
-    each = pl.concat([rows.filter(~listed).with_columns_seq(golds=pl.lit(1, dtype=pl.UInt32)), lists.select_seq(names)])
-    answers = _answer([each[name] for name in _COLUMNS], limits).struct.unnest()
-    answers = answers.hstack(each.select_seq("row", "golds")).with_columns_seq(erred=pl.col("error").is_not_null())
-    best = answers.sort("row", "erred", "score", descending=[False, False, True], maintain_order=True).unique(
-        "row", keep="first", maintain_order=True
-    )
-    of_golds = pl.format(_OF_GOLDS, "golds")
-    is_one_of = (pl.col("golds") > 1) & ~pl.col("erred") & (pl.col("reason") != "")
-    reason = pl.when(is_one_of).then(pl.col("reason") + of_golds).otherwise("reason").alias("reason")
-    return best.with_columns_seq(reason).select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
-
-
-def _golds_table(texts: pl.Series) -> pl.DataFrame:
-    """Return each gold of lists in JSON text: text as ``expected``, other values as JSON text in ``object``, and their number."""
-    rows: list[tuple[str, str | None, str | None, int]] = []
-    for text in texts.to_list():
-        golds = golds_of(json.loads(text)) or [None]
-        for gold in golds:
-            is_text = isinstance(gold, str | None)
-            rows.append((text, gold if is_text else None, None if is_text else json.dumps(gold), len(golds)))
-    columns = zip(*rows, strict=True)
-    return pl.DataFrame(dict(zip(_GOLD, columns, strict=True)), schema=_GOLD)
-
-
-def _answer(columns: Sequence[pl.Series], limits: Limits | None) -> pl.Series:
-    """Answer for rows without lists of golds: one call per function, with all of its rows."""
-    if is_small(columns[0]) and not any(_has_users_twin(name) for name in columns[-1].unique()):
-        return _answer_small_batch(columns, limits)
-    named = [series.alias(name) for series, name in zip(columns, (*_TRIPLE, "fn"), strict=True)]
-    frame = pl.DataFrame(named).with_row_index("at")
-    scorable = frame.filter(pl.col("text").is_not_null()) if columns[0].null_count() else frame
-    is_mixed = scorable["fn"].n_unique() != 1
+    """``outcomes_of`` on a batch: for each function, its twin if it has one, and the function itself on rows that the twin leaves null."""
+    names = columns[-1].unique().drop_nulls().to_list()
+    scorers = {name: scorer for name in names if (scorer := function(name)) is not None}
+    # a user's twin runs even on a small batch, so that a broken one is always reported
+    with_twin = [name for name, scorer in scorers.items() if scorer.expr is not None and not scorer.builtin]
+    if is_small(columns[0]) and not with_twin:
+        return _answer_small_batch(scorers, columns, limits)
+    twins = [name for name, scorer in scorers.items() if scorer.expr is not None and scorer.builtin]
+    listed = columns[2].str.starts_with("[").fill_null(value=False) & columns[0].is_not_null()
+    if twins and (listed := listed & columns[-1].is_in(twins)).any():
+        return _answer_golds(columns, listed, limits)
+    frame = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
+    frame = frame.with_row_index("at")
     answers = [pl.DataFrame(schema=_ANSWERS)]
-    for part in scorable.partition_by("fn", maintain_order=True) if is_mixed else [scorable]:
-        scorer = function(part["fn"][0])
-        if scorer is not None:
-            answers += _answer_rows(scorer, part.drop("fn"), limits)
-    result = pl.concat(answers)
-    if result.height < frame.height or len(answers) > 2:  # noqa: PLR2004  (the empty frame and one that is in order)
-        result = in_place(result, frame.height)
+    for (name,), part in frame.filter(pl.col("text").is_not_null()).partition_by("fn", as_dict=True).items():
+        if (scorer := scorers.get(name)) is None:
+            continue
+        rest = [part]
+        if scorer.expr is not None:
+            by_twin, rest = _run_twins(scorer, part)
+            answers += by_twin
+        for rows in filter(len, rest):
+            outcomes = _outcomes(scorer, rows.select_seq(_TRIPLE).rows(), limits)
+            fields = {name: [getattr(outcome, name) for outcome in outcomes] for name in ANSWER}
+            answers.append(pl.DataFrame({"at": rows["at"], **fields}, schema=_ANSWERS))
+    result = in_place(pl.concat(answers), frame.height)
     return result.select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
-def _has_users_twin(name: str) -> bool:
-    """Whether a user's function has a twin: it runs even on a small batch, so that a broken twin is always reported."""
-    scorer = function(name)
-    return scorer is not None and scorer.expr is not None and not scorer.builtin
+def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limits | None) -> pl.Series:
+    """Answer where some rows have lists of golds for a twin, nine times as fast as their calls: each gold is a row, the best counts."""
+    rows = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
+    rows = rows.with_row_index("row")
+    lists = rows.filter(listed).drop("expected")
+    table: list[tuple[str, str | None, str | None, int]] = []
+    for text in lists["typed"].unique().to_list():
+        golds = golds_of(json.loads(text)) or [None]
+        for gold in golds:
+            is_text = isinstance(gold, str | None)
+            table.append((text, gold if is_text else None, None if is_text else json.dumps(gold), len(golds)))
+    golds_of_lists = pl.DataFrame(table, schema=_GOLD, orient="row")
+    lists = lists.join(golds_of_lists, on="typed", how="left", maintain_order="left_right")
+    lists = lists.drop("typed").rename({"object": "typed"}).select_seq("row", *_COLUMNS, "golds")
+    alone = pl.concat([rows.filter(~listed).with_columns_seq(golds=pl.lit(1, dtype=pl.UInt32)), lists])
+    answers = answer_batch([alone[name] for name in _COLUMNS], limits).struct.unnest()
+    answers = answers.hstack(alone.select_seq("row", "golds")).with_columns_seq(erred=pl.col("error").is_not_null())
+    best = answers.sort("row", "erred", "score", descending=[False, False, True], maintain_order=True)
+    best = best.unique("row", keep="first", maintain_order=True)
+    is_one_of = (pl.col("golds") > 1) & ~pl.col("erred") & (pl.col("reason") != "")
+    reason = (
+        pl.when(is_one_of).then(pl.col("reason") + pl.format(_OF_GOLDS, "golds")).otherwise("reason").alias("reason")
+    )
+    return best.with_columns_seq(reason).select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
-def _answer_small_batch(columns: Sequence[pl.Series], limits: Limits | None) -> pl.Series:
-    """``outcome_of`` on a small batch."""
+def _answer_small_batch(
+    scorers: Mapping[str, Function], columns: Sequence[pl.Series], limits: Limits | None
+) -> pl.Series:
+    """Answer without a query, which costs more than a few calls."""
     *triples, names = (series.to_list() for series in columns)
     rows = [*zip(*triples, strict=True)]
     answers: list[dict[str, Any] | None] = [None] * len(rows)
-    for name in dict.fromkeys(names):
-        scorer = function(name)
-        indices = [at for at, row in enumerate(rows) if names[at] == name and row[0] is not None]
-        for at, outcome in zip(
-            indices, _outcomes(scorer, [rows[at] for at in indices], limits) if scorer else (), strict=False
-        ):
-            answers[at] = {field: getattr(outcome, field) for field in ANSWER}
+    for name, scorer in scorers.items():
+        chosen = [row for row, triple in enumerate(rows) if names[row] == name and triple[0] is not None]
+        outcomes = _outcomes(scorer, [rows[row] for row in chosen], limits)
+        for row, outcome in zip(chosen, outcomes, strict=True):
+            answers[row] = {field: getattr(outcome, field) for field in ANSWER}
     return pl.Series(columns[0].name, answers, dtype=pl.Struct(ANSWER))
 
 
-def _answer_rows(scorer: Function, frame: pl.DataFrame, limits: Limits | None) -> list[pl.DataFrame]:
-    """Answer for one function: its twin if it has one, and the function itself on rows that the twin leaves null."""
-    if scorer.expr is None:
-        return [_run_function(scorer, frame, limits)]
+def _outcomes(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
+    """Call a function once for each distinct text, expected value and params, the latter two as JSON text."""
+    distinct = [*dict.fromkeys(triples)]
+    read = cache(json.loads) if scorer.builtin else json.loads  # a user's function may change what it gets
+    calls = [
+        (text, expected if typed is None else read(typed), {} if params is None else read(params))
+        for text, expected, typed, params in distinct
+    ]
+    by_triple = dict(zip(distinct, outcomes_of(scorer, calls, limits), strict=True))
+    return [by_triple[triple] for triple in triples]
+
+
+def _run_twins(scorer: Function, frame: pl.DataFrame) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+    """Return the answers of the function's twin, and the rows for the function itself."""
+    rest = []
     if frame["typed"].null_count() < frame.height:
-        is_object = pl.col("typed").str.starts_with("{") & scorer.takes_json
-        other = rowwise(
-            pl.when(is_object.not_()).then("typed"),
-            lambda value: mended(str(json.loads(value))),
-            pl.String,
-            distinct=True,
-        )
-        frame = frame.with_columns_seq(expected=pl.coalesce("expected", other, "typed"))
-    parts, remaining = _param_sets(scorer, frame)
+        if scorer.builtin:  # compares with str() of any value
+            is_object = pl.col("typed").str.starts_with("{") & scorer.takes_json
+            other = pl.when(is_object.not_()).then("typed")
+            as_text = rowwise(other, lambda value: mended(str(json.loads(value))), pl.String, distinct=True)
+            frame = frame.with_columns_seq(expected=pl.coalesce("expected", as_text, "typed"))
+        else:
+            rest.append(frame.filter(pl.col("typed").is_not_null()))
+            frame = frame.filter(pl.col("typed").is_null())
     answers = []
-    for part, params in parts:
+    for part, params in _param_sets(scorer, frame, rest):
         result = _run_twin(scorer, part, params)
         unanswered = result["score"].is_finite().fill_null(value=False).not_()
-        if unanswered.any():
-            remaining.append(part.filter(unanswered))
-            result = result.filter(unanswered.not_())
-        answers.append(result)
-    return answers + [
-        _run_function(scorer, rows.select_seq("at", *_TRIPLE), limits) for rows in remaining if rows.height
-    ]
+        rest.append(part.filter(unanswered))
+        answers.append(result.filter(unanswered.not_()))
+    return answers, rest
 
 
-_Parts = list[tuple[pl.DataFrame, dict[str, Any]]]
-
-
-def _param_sets(scorer: Function, frame: pl.DataFrame) -> tuple[_Parts, list[pl.DataFrame]]:
-    """Split rows into those the twin can take, grouped by the params that it reads, and the rest."""
-    remaining = []
-    if frame["typed"].null_count() < frame.height and not scorer.builtin:
-        remaining.append(frame.filter(pl.col("typed").is_not_null()))
-        frame = frame.filter(pl.col("typed").is_null())
+def _param_sets(
+    scorer: Function, frame: pl.DataFrame, rest: list[pl.DataFrame]
+) -> Iterator[tuple[pl.DataFrame, dict[str, Any]]]:
+    """Yield the rows that the twin can take, grouped by the params that it reads; ``rest`` receives the others."""
     used = once(pl.col("params"), partial(_used_params, scorer=scorer), pl.String).fill_null("{}")
     frame = frame.with_columns_seq(set=used)
-    sets = frame["set"].unique(maintain_order=True).to_list()
-    if len(sets) <= 1:
-        return [(frame, json.loads(text)) for text in sets], remaining
     counts = frame["set"].value_counts()
-    if counts.height > THRESHOLDS.param_sets:
+    if counts.height > max(1, THRESHOLDS.param_sets):
         rare = frame["set"].is_in(counts.filter(pl.col("count") < THRESHOLDS.param_rows)["set"].implode())
-        remaining.append(frame.filter(rare))
+        rest.append(frame.filter(rare))
         frame = frame.filter(~rare)
-    parts = frame.partition_by("set", maintain_order=True) if frame.height else []
-    return [(part, json.loads(part["set"][0])) for part in parts], remaining
+    for part in frame.partition_by("set", maintain_order=True):
+        yield part, json.loads(part["set"][0])
 
 
 def _used_params(params: pl.Series, scorer: Function) -> pl.Series:
@@ -255,7 +250,7 @@ def _used_params(params: pl.Series, scorer: Function) -> pl.Series:
         members = []
         for key in (json.dumps(name, ensure_ascii=False) for name in scorer.params):
             count = text.str.count_matches(key, literal=True)
-            members.append(text.str.extract(rf"({re.escape(key)}: ?{PLAIN_VALUE})[,}}]", 1))
+            members.append(text.str.extract(rf"({re.escape(key)}: ?{_PLAIN_VALUE})[,}}]", 1))
             is_certain = is_certain & ((count == 0) | ((count == 1) & members[-1].is_not_null()))
         inner = pl.concat_str(members, separator=",", ignore_nulls=True) if members else pl.lit("")
         used = pl.when(is_certain).then(pl.concat_str(pl.lit("{"), inner, pl.lit("}"))).otherwise(text)
@@ -271,24 +266,21 @@ def _used_params(params: pl.Series, scorer: Function) -> pl.Series:
 
 
 def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> pl.DataFrame:
-    """Run the twin; the score is null where the function must run."""
+    """Run the twin; the score is null where the function must run, everywhere if the twin cannot run."""
     assert scorer.expr is not None  # noqa: S101  (only functions with a twin come here)
-    no_answers = rows.select_seq("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in ANSWER.items()))
+    twin = None
     try:
         twin = scorer.expr(pl.col("text"), pl.col("expected"), params)
+        result = _twin_answers(scorer, rows, twin, params)
     except BaseException as exception:  # a user's twin may raise anything
         if not own_failure(exception):
             raise
-        if not scorer.builtin:  # a built-in twin rejects bad params, and the function then names the problem
-            _warn(scorer, exception)
-        return no_answers
-    try:
-        result = _twin_answers(scorer, rows, twin, params)
-    except BaseException as exception:
-        if not own_failure(exception):
-            raise
-        _warn(scorer, exception)
-        return no_answers
+        if (
+            twin is not None or not scorer.builtin
+        ):  # a built-in one rejects bad params, and the function names the problem
+            message = f"the twin of {scorer.name} cannot run, so the function runs row by row: {said_by(exception)}"
+            warnings.warn(message, AssayWarning, stacklevel=1)
+        return rows.select_seq("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in ANSWER.items()))
     if isinstance(result.schema["answer"], pl.Struct):
         return result.select_seq("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
     result = result.with_columns_seq(score=pl.col("answer").cast(pl.Float64))
@@ -299,11 +291,7 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
 
 
 def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[str, Any]) -> pl.DataFrame:
-    """Add the twin's ``answer`` to the rows: numbers, or a struct from a built-in twin.
-
-    Raises:
-        TypeError: The answer has another type, or depends on other rows.
-    """
+    """Add the twin's ``answer`` to the rows; a TypeError if it is no number, or depends on other rows."""
     if not isinstance(twin, pl.Expr):
         raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
     if not (scorer.builtin or scorer.twin_is_elementwise(twin, params, ("text", "expected"))):
@@ -313,52 +301,3 @@ def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[
     if not (dtype == pl.Boolean or dtype.is_numeric() or (scorer.builtin and isinstance(dtype, pl.Struct))):
         raise TypeError(f"it gives {dtype}, not Boolean or Float64")
     return result
-
-
-def _warn(scorer: Function, exception: BaseException) -> None:
-    message = f"the twin of {scorer.name} cannot run, so the function runs row by row: {said_by(exception)}"
-    warnings.warn(message, AssayWarning, stacklevel=1)
-
-
-def _run_function(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -> pl.DataFrame:
-    """Run the function itself, row by row."""
-    outcomes = _outcomes(scorer, rows.select_seq(_TRIPLE).rows(), limits)
-    fields = {name: [getattr(outcome, name) for outcome in outcomes] for name in ANSWER}
-    return pl.DataFrame({"at": rows["at"], **fields}, schema=_ANSWERS)
-
-
-def _outcomes(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
-    """Run the function once for each distinct text, expected value and params."""
-    distinct = [*dict.fromkeys(triples)]
-    if scorer.many is not None:
-        calls = [_call(triple) for triple in distinct]
-        limits = None if limits is None else replace(limits, check=scorer.name)
-        rewards = scorer.many(calls, limits)
-        outcomes = [
-            _outcome(scorer, partial(_result, reward), *call) for reward, call in zip(rewards, calls, strict=True)
-        ]
-    else:
-        outcomes = _each_outcome(scorer, distinct, limits)
-    by_triple = dict(zip(distinct, outcomes, strict=True))
-    return [by_triple[triple] for triple in triples]
-
-
-def _each_outcome(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
-    limits = None if scorer.builtin else limits  # built-in functions need no thread that can be abandoned
-    return each(
-        lambda triple: outcome_of(scorer, *_call(triple)),
-        triples,
-        limits,
-        lambda message: Outcome(0.0, message, message, scorer.name),
-    )
-
-
-def _call(triple: tuple[Any, ...]) -> Call:
-    output, expected, typed, params = triple
-    return output, expected if typed is None else json.loads(typed), {} if params is None else json.loads(params)
-
-
-def _result(answer: float | Exception) -> float:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer

@@ -1,27 +1,38 @@
-"""The check that a row carries: a registered function, the expected value and params."""
+"""Functions of rows as checks: the function that a row names, and one function for all rows."""
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
+from pydantic import Field
 
 from assay.calls.limits import NO_REWARD
 from assay.checks.base import Outcome, Params, Row, RunCheck
 from assay.errors import listed
-from assay.expressions.lane import Lane, text
-from assay.functions.answers import ANSWER, MISSING, answer_batch, outcome_of, why_batch, why_unscored
-from assay.functions.golds import GOLD_COLUMNS, gold_column, gold_note, is_absent
-from assay.functions.registry import function
-from assay.functions.request import RowVerifier, verifier_of
-from assay.functions.request_columns import row_verifier
-from assay.names import EXPECTED, FN_NAME, HIDDEN, IN_PROCESS, VERIFIER
+from assay.expressions.lane import Lane, exactly, plain, plain_type, rowwise, text
+from assay.functions.answers import ANSWER, MISSING, answer_batch, best_of, outcomes_of, why_batch, why_unscored
+from assay.functions.registry import Function, function, list_fns
+from assay.functions.request import RowVerifier, gold_column, gold_note, is_absent, read_verifier, verifier_of
+from assay.functions.request_columns import ROW_VERIFIER, row_verifier, struct_of
+from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, HIDDEN, IN_PROCESS, PARAMS, VERIFIER
+from assay.names import ROW_VERIFIER as ROW_CHECK
 from assay.names import VERIFIER_COLUMNS as COLUMNS
+from assay.values.paths import Path, find_expr
+from assay.values.references import Reference, columns_of, resolved
 
 VERIFIER_FN = "verifier_fn"
 """Output column that names the function used."""
 
 GOLDS = ("gold", "ground_truth", "label", "reference", "solution")
 """Names that other tools give the expected value."""
+
+_NO_GOLD = "compares with `expected`, else `answer` or `target`, and the rollouts have none of them."
+
+
+def _likely_gold(schema: pl.Schema) -> str:
+    return next((name for name in GOLDS if name in schema), "COLUMN")
 
 
 class OnRow(RunCheck):
@@ -57,30 +68,63 @@ class OnRow(RunCheck):
         scorer = function(request.fn)
         if request.problem or scorer is None:  # such a row is unscored, unless it decides when another check runs
             return Outcome(0.0, NO_REWARD, NO_REWARD)
-        return outcome_of(scorer.within(self.limits), row["completion"], request.expected, dict(request.params or {}))
+        call = (row["completion"], request.expected, dict(request.params or {}))
+        return outcomes_of(scorer, [call], self.limits if scorer.builtin else None)[0]
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def request_lane(self) -> Lane:
+        """Return the lane of ``verifier``, a column of ``ROW_VERIFIER``."""
+        return row_verifier(self.default)
+
+    def why_lane(self) -> Lane:
+        """Return the lane of ``unscored``."""
+        request = self.request_lane()
+        columns = [request.col.struct.field(name) for name in ("fn", "problem", "expected", "typed")]
+        why = pl.map_batches(columns, why_batch, return_dtype=pl.String, is_elementwise=True)
+        return Lane(f"row-unscored:{request.name}", lambda _: why, after=(request,))
+
+    def answer_lane(self) -> Lane:
+        """Return the lane of ``outcome``: score, reason and error."""
+        request, why = self.request_lane(), self.why_lane()
+
+        def build(_: pl.Schema) -> pl.Expr:
+            output = pl.when(why.col.is_null()).then(text())
+            columns = [output, *(request.col.struct.field(name) for name in ("expected", "typed", "params", "fn"))]
+            run = partial(answer_batch, limits=self.limits)
+            return pl.map_batches(columns, run, return_dtype=pl.Struct(ANSWER), is_elementwise=True)
+
+        return Lane(f"row-answer:{request.name}", build, after=(request, why))
+
     def unscored_expr(self) -> pl.Expr:
-        return self._why_lane().col
+        return self.why_lane().col
 
     def expr(self) -> pl.Expr:
-        return self._answer_lane().col.struct.field("score")
+        return self.answer_lane().col.struct.field("score")
 
     def reason_expr(self) -> pl.Expr:
-        return self._answer_lane().col.struct.field("reason")
+        return self.answer_lane().col.struct.field("reason")
 
     def error_expr(self) -> pl.Expr:
-        return self._answer_lane().col.struct.field("error")
+        return self.answer_lane().col.struct.field("error")
 
     def extra_expr(self) -> pl.Expr:
-        return self._asked_lane().col.struct.field("fn")
+        return self.request_lane().col.struct.field("fn")
 
-    def refused_expr(self) -> pl.Expr:
+    def refused_expr(self) -> pl.Expr | None:
         """Return why a run refuses the row before scoring: another kind, or an unregistered function; else null."""
-        request, reason = self._asked_lane().col, self._why_lane().col
+        request, reason = self.request_lane().col, self.why_lane().col
         usable = request.struct.field("problem").is_null() & (reason != MISSING)
         return pl.when(request.struct.field("refused") | usable).then(reason)
+
+    def doubt_expr(self) -> pl.Expr | None:
+        return self.request_lane().col.struct.field("doubt")
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self.answer_lane(),)
+
+    def refusal_lanes(self) -> tuple[Lane, ...]:
+        return (self.why_lane(),)
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         columns = [name for name in schema if not name.startswith(HIDDEN)]
@@ -94,23 +138,12 @@ class OnRow(RunCheck):
             return [(fact, "Name a spec (--spec FILE), or the function for all rows (--verifier-name exact_match).")]
         scorer = function(self.default)
         if gold_column(schema) is None and FN_NAME not in schema and scorer is not None and scorer.builtin:
-            candidate = next((name for name in GOLDS if name in schema), "COLUMN")
-            fact = f"`{self.default}` compares with `{EXPECTED}`, else `answer` or `target`, and the rollouts have none of them.{available}"
-            return [(fact, f"Rename one with --map {EXPECTED}={candidate}, or join a task table with --tasks.")]
+            hint = f"Rename one with --map {EXPECTED}={_likely_gold(schema)}, or join a task table with --tasks."
+            return [(f"`{self.default}` {_NO_GOLD}{available}", hint)]
         return []
 
     def column_notes(self, schema: pl.Schema) -> list[str]:
         return [] if VERIFIER in schema else gold_note(schema)
-
-    def doubt_expr(self) -> pl.Expr:
-        return self._asked_lane().col.struct.field("doubt")
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._answer_lane(),)
-
-    def refusal_lanes(self) -> tuple[Lane, ...]:
-        """Return the lanes that ``refused_expr`` reads."""
-        return (self._why_lane(),)
 
     def explain(self) -> str:
         return (
@@ -118,27 +151,266 @@ class OnRow(RunCheck):
             "functions without a twin run once per distinct text and expected value"
         )
 
-    def _asked_lane(self) -> Lane:
-        return row_verifier(self.default)
 
-    def _why_lane(self) -> Lane:
-        request = self._asked_lane()
-        return Lane(f"row-unscored:{request.name}", self._why_expr, after=(request,))
+class RowVerifierParams(Params):
+    """What counts for rows that name no function."""
 
-    def _why_expr(self, schema: pl.Schema) -> pl.Expr:
-        del schema
-        request = self._asked_lane().col.struct
-        columns = [request.field(name) for name in ("fn", "problem", "expected", "typed")]
-        return pl.map_batches(columns, why_batch, return_dtype=pl.String, is_elementwise=True)
+    verifier_name: str = Field(default="", description="The registered function for rows that name none.")
 
-    def _answer_lane(self) -> Lane:
-        request = self._asked_lane()
-        return Lane(f"row-answer:{request.name}", self._answers_expr, after=(request, self._why_lane()))
 
-    def _answers_expr(self, schema: pl.Schema) -> pl.Expr:
-        del schema
-        request = self._asked_lane().col
-        output = pl.when(self._why_lane().col.is_null()).then(text())
-        columns = [output, *(request.struct.field(name) for name in ("expected", "typed", "params", "fn"))]
-        run = partial(answer_batch, limits=self.limits)
-        return pl.map_batches(columns, run, return_dtype=pl.Struct(ANSWER), is_elementwise=True)
+class RowVerifierCheck(OnRow):
+    """The reward of the verifier that the row carries: a registered function, with the row's `expected` and `params`."""
+
+    type = ROW_CHECK
+    Params = RowVerifierParams
+    params: RowVerifierParams
+
+    def __init__(self, params: RowVerifierParams | None = None) -> None:
+        super().__init__("" if params is None else params.verifier_name, params)
+
+    def unscored(self, row: Row) -> str | None:
+        request = self.verifier(row)
+        return request.problem or why_unscored(request.fn, absent=False)
+
+    def missing(self, row: Row) -> str | None:
+        reason = super().unscored(row)
+        return reason if reason == MISSING else None
+
+    def unscored_expr(self) -> pl.Expr:
+        reason = self.why_lane().col
+        return pl.when(reason != MISSING).then(reason)
+
+    def missing_expr(self) -> pl.Expr:
+        reason = self.why_lane().col
+        return pl.when(reason == MISSING).then(reason)
+
+    def claim(self) -> str:
+        return "passes the row's verifier"
+
+
+class Named(OnRow):
+    """The reward of a registered function, called with one gold and one set of params: a member of a rubric, or part of a check.
+
+    Args:
+        fn: Its name in the registry.
+        params: Its params; values may be references.
+        gold: A literal, a reference, or a list of these; None for the row's ``expected``, else its ``answer``, else its ``target``.
+        missing: Why a row has no verifier that lacks a gold or the value of a param; ``""`` if it has one.
+    """
+
+    extra = ""
+    may_read: ClassVar[tuple[str, ...]] = GOLD_COLUMNS
+    stays = GOLD_COLUMNS
+    spared: ClassVar[dict[str, tuple[str, ...]]] = {"target": (EXPECTED, "answer")}
+
+    def __init__(self, fn: str, params: Mapping[str, Any] | None = None, gold: Any = None, missing: str = "") -> None:
+        super().__init__(fn)
+        # NOTE: one class serves every function, so `type`, a class attribute elsewhere, is set on the instance
+        self.type = fn  # type: ignore[misc]
+        self.fn_params = dict(params or {})
+        self.slot, self.no_gold = gold, missing
+
+    @property
+    def _needs_gold(self) -> bool:
+        scorer = function(self.default)
+        return bool(self.no_gold) and (self.slot is not None or (scorer is not None and scorer.builtin))
+
+    def verifier(self, row: Row) -> RowVerifier:
+        params = {name: resolved(value, row) for name, value in self.fn_params.items()}
+        unknown = any(value is None and isinstance(self.fn_params[name], Reference) for name, value in params.items())
+        if self.slot is None:
+            column = gold_column(row)
+            expected = None if column is None else row[column]
+        elif isinstance(self.slot, list):
+            expected = [resolved(item, row) for item in self.slot]
+        else:
+            expected = resolved(self.slot, row)
+        request = read_verifier({EXPECTED: expected, PARAMS: params}, self.default)
+        if unknown or (self._needs_gold and is_absent(request.expected)):
+            return RowVerifier(self.default, problem=self.no_gold)
+        return request
+
+    def request_lane(self) -> Lane:
+        called_with = repr((sorted(self.fn_params.items()), type(self.slot), self.slot, self.no_gold))
+        digest = hashlib.sha256(called_with.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+        return Lane(f"registered:{self.default}:{digest}", self._request_expr)
+
+    def _request_expr(self, schema: pl.Schema) -> pl.Expr:
+        golds = self.slot if isinstance(self.slot, list) else [self.slot]
+        references = [value for value in (*golds, *self.fn_params.values()) if isinstance(value, Reference)]
+        own = gold_column(schema) if self.slot is None else None
+        names = [name for name in dict.fromkeys((own, *columns_of(references))) if name in schema]
+        if not names:
+            return _struct(struct_of(self.verifier({})), {})
+        gold = self._gold_exprs(schema, own)
+        if gold is None:
+            whole = pl.struct(exactly(str(name)) for name in names)
+            return rowwise(whole, lambda row: struct_of(self.verifier(row)), ROW_VERIFIER)
+        problem = pl.lit(self.no_gold if self._needs_gold else None, dtype=pl.String)
+        problem = pl.when(gold["expected"].is_null() & gold["typed"].is_null()).then(problem)
+        constant = struct_of(read_verifier({PARAMS: self.fn_params}, self.default))
+        return _struct(constant, {**gold, "problem": problem})
+
+    def _gold_exprs(self, schema: pl.Schema, own: str | None) -> dict[str, pl.Expr] | None:
+        """Return the gold of each row as text or as JSON text; None if it takes Python to read the row."""
+        reference = self.slot if own is None else Reference((Path((own,)),))
+        if not isinstance(reference, Reference) or any(isinstance(v, Reference) for v in self.fn_params.values()):
+            return None
+        nothing = pl.lit(None, dtype=pl.String)
+        if reference.is_template:
+            return {"expected": reference.text_expr(schema), "typed": nothing}
+        match = None if reference.is_list else find_expr(schema, reference.paths[0])
+        if match is None:
+            return None
+        values, dtype = match
+        if plain_type(dtype) == pl.String:
+            return {"expected": plain(values, dtype), "typed": nothing}
+        return {"expected": nothing, "typed": values.cast(pl.String)} if dtype.is_integer() else None
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        if gold_column(schema) is not None:
+            return []
+        hint = f"Rename one with --map answer={_likely_gold(schema)}, or join a task table with --tasks."
+        return [(f"`{self.default}` {_NO_GOLD}", hint)]
+
+    def column_notes(self, schema: pl.Schema) -> list[str]:
+        return gold_note(schema)
+
+
+class FunctionParams(Params):
+    """Which function, and what it is called with."""
+
+    name: str = Field(description="Name of a registered function.")
+    expected: Any = Field(
+        default=None,
+        description="The expected value, `{column: …}`, `{template: …}`, or a list, of which the best counts; by default the row's "
+        "`expected`, else its `answer`, else its `target`.",
+    )
+
+
+class Registered(OnRow):
+    """The reward of a registered function, called with an `expected` and `params`; of several golds, the best counts.
+
+    Args:
+        fn: Its name in the registry.
+        expected: The golds: literals and references. None for the row's ``expected``, else its ``answer``, else its ``target``.
+        params: Its params; values may be references.
+    """
+
+    type = "function"
+    Params = FunctionParams
+    extra = ""
+    spared: ClassVar[dict[str, tuple[str, ...]]] = Named.spared
+
+    def __init__(self, fn: str, expected: Sequence[Any] | None = None, params: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fn, FunctionParams(name=fn))
+        self.golds = None if expected is None else tuple(expected)
+        self.fn_params = dict(params or {})
+        self.stays = (*(GOLD_COLUMNS if expected is None else ()), *columns_of(self.references))  # type: ignore[misc]
+        self.may_read = self.stays  # type: ignore[misc]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        named = [*((EXPECTED, gold) for gold in self.golds or ()), *self.fn_params.items()]
+        return [(name, value) for name, value in named if isinstance(value, Reference)]
+
+    @property
+    def scorer(self) -> Function | None:
+        """The registered function."""
+        return function(self.default)
+
+    @property
+    def is_builtin_function(self) -> bool:
+        """Whether the function is part of Assay: its scores are 0 and 1."""
+        return self.scorer is not None and self.scorer.builtin
+
+    @property
+    def parts(self) -> list[Named]:
+        """The function with each gold. A built-in function compares with all of them in one call."""
+        golds: Sequence[Any] = (None,) if self.golds is None else self.golds
+        if self.is_builtin_function and len(golds) > 1:
+            golds = [[*golds]]
+        parts = [Named(self.default, self.fn_params, gold, self.missing_message) for gold in golds]
+        for part in parts:
+            part.limits = self.limits
+        return parts
+
+    @property
+    def missing_message(self) -> str:
+        """Why a row has no gold."""
+        own = () if self.golds is not None else (EXPECTED,)
+        return f"gold is missing: {', '.join((*own, *map(str, self.references))) or EXPECTED}"
+
+    def unscored(self, row: Row) -> str | None:
+        del row
+        return None
+
+    def missing(self, row: Row) -> str | None:
+        return self.missing_message if all(part.verifier(row).problem for part in self.parts) else None
+
+    def outcome(self, row: Row) -> Outcome:
+        outcomes = [part.outcome(row) for part in self.parts if not part.verifier(row).problem]
+        return best_of(outcomes) if outcomes else Outcome(0.0, NO_REWARD, NO_REWARD)
+
+    def answer_lane(self) -> Lane:
+        lanes = tuple(part.answer_lane() for part in self.parts)
+        if len(lanes) == 1:
+            return lanes[0]
+        answers = pl.struct(lane.col.alias(str(number)) for number, lane in enumerate(lanes))
+        best = rowwise(answers, _best_answer, pl.Struct(ANSWER))
+        return Lane(f"best-answer:{','.join(lane.name for lane in lanes)}", lambda _: best, after=lanes)
+
+    def missing_expr(self) -> pl.Expr | None:
+        if not self.references and (self.golds is not None or not self.is_builtin_function):
+            return None
+        problems = (part.request_lane().col.struct.field("problem") for part in self.parts)
+        return pl.when(pl.all_horizontal(problem.is_not_null() for problem in problems)).then(
+            pl.lit(self.missing_message)
+        )
+
+    def unscored_expr(self) -> pl.Expr:
+        return pl.lit(None, dtype=pl.String)
+
+    def refused_expr(self) -> pl.Expr | None:
+        return None
+
+    def doubt_expr(self) -> pl.Expr | None:
+        return None
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        if self.scorer is None:
+            fact = f'The verifier function "{self.default}" is not registered in this process.'
+            return [(fact, f"Registered: {listed(list_fns())}. Register yours in a module that is imported here, too.")]
+        if self.golds is not None or gold_column(schema) is not None or not self.is_builtin_function:
+            return []
+        hint = f"Name the column in the spec: expected: {{column: {_likely_gold(schema)}}}"
+        return [(f"`{self.default}` {_NO_GOLD}", hint)]
+
+    def column_notes(self, schema: pl.Schema) -> list[str]:
+        return gold_note(schema) if self.golds is None else []
+
+    @property
+    def made_by(self) -> Any:
+        return type(self) if self.scorer is None or self.scorer.builtin else self.scorer.fn
+
+    def claim(self) -> str:
+        return f"passes {self.default}"
+
+    def explain(self) -> str:
+        if self.scorer is None or self.scorer.expr is None:
+            return "Python, once per distinct text and expected value: the function has no twin"
+        return "columns, grouped by params: the function has a twin"
+
+
+def _struct(constant: Mapping[str, Any], columns: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Return a column of ``ROW_VERIFIER`` whose fields are constant except some."""
+    fields = {name: pl.lit(constant[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
+    return pl.struct(column.alias(name) for name, column in ({**fields, **columns}).items())
+
+
+def _best_answer(answers: Mapping[str, Any]) -> dict[str, Any] | None:
+    outcomes = [Outcome(**answer) for answer in answers.values() if answer is not None and answer["score"] is not None]
+    if not outcomes:
+        return None
+    best = best_of(outcomes)
+    return {name: getattr(best, name) for name in ANSWER}

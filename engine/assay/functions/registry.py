@@ -14,8 +14,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -24,10 +23,10 @@ from assay.calls.limits import Limits
 from assay.calls.places import defined_at
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
-from assay.expressions.regex.pattern_column import search_uncompiled
-from assay.expressions.regex.search import Question, search, search_each
-from assay.functions.golds import golds_of, is_listed
-from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr, regex_match_expr
+from assay.expressions.pairs import contain_expr, equal_expr
+from assay.expressions.regex.pattern_column import search_patterns_expr, search_uncompiled
+from assay.expressions.regex.search import Question, search_each
+from assay.functions.request import golds_of, is_listed
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
 
@@ -40,9 +39,10 @@ FnExpr = Callable[[pl.Expr, pl.Expr, dict[str, Any]], pl.Expr]
 It must be elementwise. It runs where ``expected`` is a string or missing (null); where it returns null, the function runs.
 """
 
-
 Call = tuple[str, Any, dict[str, Any]]
 """The arguments of a function."""
+
+IGNORE_CASE = "ignore_case"
 
 
 def _text(value: Any) -> str:
@@ -95,44 +95,32 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
         TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
         MemoryError: Backtracking takes more than 1 GiB.
     """
-    return _regex_match(model_output, expected, params, None)
-
-
-def _regex_match(model_output: str, expected: Any, params: dict[str, Any], limits: Limits | None) -> float:
     if is_listed(expected):
-        return _any_gold(partial(_regex_match, limits=limits), model_output, expected, params)
-    question = _question(model_output, expected, params)
-    found = _found_uncompiled(question)
-    if found is None:
-        found = search(question.pattern, question.text, limits, flags=question.flags)
-    return float(found)
+        return _any_gold(regex_match, model_output, expected, params)
+    (reward,) = regex_matches([(model_output, expected, params)])
+    if isinstance(reward, Exception):
+        raise reward
+    return reward
 
 
-def _found_uncompiled(question: Question) -> bool | None:
-    return search_uncompiled(question.pattern, question.text, question.flags) if question.pattern else False
-
-
-def _question(model_output: str, expected: Any, params: Mapping[str, Any]) -> Question:
-    return Question(_text(expected), _text(model_output), re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0)
-
-
-def _regex_matches(calls: Sequence[Call], limits: Limits | None) -> list[float | Exception]:
-    """``regex_match`` for many rows, which share the processes that backtracking needs."""
+def regex_matches(calls: Sequence[Call], limits: Limits | None = None) -> list[float | Exception]:
+    """``regex_match`` for many rows without lists of golds, which share the processes that backtracking needs."""
     results: list[float | Exception] = [0.0] * len(calls)
     questions: dict[int, Question] = {}
-    for at, call in enumerate(calls):
+    for number, (model_output, expected, params) in enumerate(calls):
+        flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0
         try:
-            question = _question(*call)
+            question = Question(_text(expected), _text(model_output), flags)
         except (ValueError, RecursionError) as error:  # str() of a number with too many digits, or of a deep list
-            results[at] = error
+            results[number] = error
             continue
-        found = _found_uncompiled(question)
-        if found is None:
-            questions[at] = question
+        is_match = search_uncompiled(question.pattern, question.text, flags) if question.pattern else False
+        if is_match is None:
+            questions[number] = question
         else:
-            results[at] = float(found)
-    for at, answer in zip(questions, search_each([*questions.values()], limits), strict=True):
-        results[at] = answer if isinstance(answer, Exception) else float(answer)
+            results[number] = float(is_match)
+    for number, answer in zip(questions, search_each([*questions.values()], limits), strict=True):
+        results[number] = answer if isinstance(answer, Exception) else float(answer)
     return results
 
 
@@ -145,6 +133,24 @@ def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -
     if is_listed(expected):
         return _any_gold(tool_calls_match, model_output, expected, params)
     return 1.0 if tool_calls_differ(_text(model_output), expected, params or {})[0] == "" else 0.0
+
+
+# ── twins ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
+    """``exact_match`` as an elementwise expression."""
+    return equal_expr(output, expected, lowered=bool(params.get(IGNORE_CASE)))
+
+
+def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
+    """``contains`` as an elementwise expression."""
+    return contain_expr(output, expected, lowered=bool(params.get(IGNORE_CASE))) & (expected != "")
+
+
+def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
+    """``regex_match`` as an elementwise expression; null where the function must run."""
+    return search_patterns_expr(output, expected, re.IGNORECASE if params.get(IGNORE_CASE) else 0)
 
 
 # ── the registry ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,9 +168,9 @@ class Function:
         builtin: Whether it is part of Assay: it needs an ``expected``, and its twin takes every ``str(expected)``.
         takes_json: Whether its twin takes an object as JSON text instead.
         complaint: Start of the reason of a failing row; the expected value follows in quotes.
-        explain: For a function with its own reasons: ``(text, expected, params)`` to a reason and an error.
-        limited: The function with the ``limits`` of a run.
-        many: The function for many rows at once, within the limits of a run: a reward or an exception for each.
+        explain: For a built-in function with its own reasons, run in its place: ``(text, expected, params)`` to a reason, ``""`` for a
+            match, and an error.
+        many: For a built-in function, many calls at once within the limits of a run: a reward or an exception for each.
     """
 
     name: str
@@ -175,14 +181,9 @@ class Function:
     takes_json: bool = False
     complaint: str = "expected "
     explain: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
-    limited: Callable[..., float] | None = None
     many: Callable[[Sequence[Call], Limits | None], list[float | Exception]] | None = None
     tried: dict[str, bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Whether its twin is elementwise, by params; tried once for each."""
-
-    def within(self, limits: Limits | None) -> "Function":
-        """Return the function with the limits of a run."""
-        return self if self.limited is None else replace(self, fn=partial(self.limited, limits=limits))
 
     def twin_is_elementwise(self, twin: pl.Expr, params: Mapping[str, Any], names: tuple[str, str]) -> bool:
         """Whether its twin, built for some params, gives each row of two text columns the same answer as that row alone."""
@@ -206,8 +207,7 @@ _BUILTIN = (
         (IGNORE_CASE,),
         builtin=True,
         complaint="does not match the pattern ",
-        limited=_regex_match,
-        many=_regex_matches,
+        many=regex_matches,
     ),
     Function(
         "tool_calls_match",
@@ -337,35 +337,28 @@ def register_fn(
     """Register the decorated function and return it unchanged; see ``register``."""
     if not isinstance(fn_name, str):
         raise TypeError('register_fn takes a name: @register_fn("startswith")')
-    return partial(_registered, fn_name, expr, params)
+
+    def registered(fn: VerifierFn) -> VerifierFn:
+        register(fn_name, fn, expr=expr, params=params)
+        return fn
+
+    return registered
 
 
-def _check_signature(fn_name: str, fn: Callable[..., Any] | None) -> None:
-    """Refuse a function that no row could call.
-
-    Raises:
-        TypeError: It does not take three arguments.
-    """
+def _check_signature(fn_name: str, fn: VerifierFn) -> None:
+    """Refuse a function that no row could call."""
     try:
-        signature = inspect.signature(fn) if fn is not None else None
+        signature = inspect.signature(fn)
     except ValueError:  # written in C, without a description of its parameters
         return
     try:
-        if signature is not None:
-            signature.bind("", None, {})
+        signature.bind("", None, {})
     except TypeError:
-        place = defined_at(fn) if fn is not None else ""
+        place = defined_at(fn)
         raise TypeError(
             f"{fn_name}: a verifier function is called with (model_output, expected, params); "
             f"this one takes {signature}{f' ({place})' if place else ''}."
         ) from None
-
-
-def _registered(
-    fn_name: str, expr: FnExpr | None, params: tuple[str, ...] | list[str] | None, fn: VerifierFn
-) -> VerifierFn:
-    register(fn_name, fn, expr=expr, params=params)
-    return fn
 
 
 def _check_twin(fn_name: str, expr: FnExpr) -> None:

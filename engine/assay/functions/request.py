@@ -3,17 +3,19 @@
 It is in the column ``verifier``, a struct or JSON text ``{kind, fn_name, expected, params}``; without that column, it is in the
 columns ``fn_name``, ``expected`` (else ``answer``, else ``target``) and ``params``. In a struct, a null field counts as absent. This is the definition, row by row;
 ``request_columns`` does the same with columns.
+
+A list or an array of expected values is a list of golds, of which the best counts; a nested one is flattened, and nulls are left out.
+A function of yours gets the list as it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.json import loads, mended
 from assay.expressions.mixed import JSON, untyped
-from assay.functions.golds import gold_column
-from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
+from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.system.cache import cached_within
 
 FIELDS = ("kind", FN_NAME, EXPECTED, PARAMS)
@@ -44,12 +46,7 @@ class RowVerifier:
 
 
 def verifier_of(row: Mapping[str, Any], default: str = "") -> RowVerifier:
-    """Return the verifier that a row carries; this is the definition.
-
-    Args:
-        row: The rollout's columns.
-        default: The function for rows that name none.
-    """
+    """Return the verifier that a row carries, with a default function; this is the definition."""
     if VERIFIER in row:
         return read_verifier(row[VERIFIER], default)
     parts = {name: row[name] for name in VERIFIER_COLUMNS if name in row and name != VERIFIER}
@@ -96,3 +93,44 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     return value if isinstance(value, str | int | float | None) else str(value)
+
+
+# ── expected values ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gold_column(columns: Container[str]) -> str | None:
+    """Return the column of expected values; None if there is none."""
+    return next((name for name in GOLD_COLUMNS if name in columns), None)
+
+
+def gold_note(columns: Container[str]) -> list[str]:
+    """Return the note that says which column is used, if it is not ``expected``."""
+    name = gold_column(columns)
+    return [] if name in (None, EXPECTED) else [f"the expected values are in `{name}`: there is no column `{EXPECTED}`"]
+
+
+def is_listed(expected: Any) -> bool:
+    """Return whether an expected value is a list of golds."""
+    if isinstance(expected, str | dict | None):  # most are
+        return False
+    return isinstance(expected, list | tuple) or (
+        bool(getattr(expected, "ndim", 0)) and callable(getattr(expected, "tolist", None))
+    )
+
+
+def golds_of(expected: Any) -> list[Any]:
+    """Return the golds of an expected value, in order; none of them is null or a list."""
+    golds: list[Any] = []
+    rest = [expected]
+    while rest:
+        value = rest.pop()
+        if is_listed(value):
+            rest.extend(reversed(value if isinstance(value, list | tuple) else value.tolist()))
+        elif value is not None:
+            golds.append(mended(value) if isinstance(value, str) else value)
+    return golds
+
+
+def is_absent(expected: Any) -> bool:
+    """Return whether there is nothing to compare with: null, an empty list, or a list of nulls."""
+    return expected is None or (is_listed(expected) and not golds_of(expected))

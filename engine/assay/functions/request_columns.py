@@ -13,8 +13,7 @@ import polars as pl
 from assay.expressions.json import FLAT_OBJECT, loads, mended
 from assay.expressions.lane import Lane, field_of, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
-from assay.functions.golds import gold_column
-from assay.functions.request import FIELDS, RowVerifier, read_verifier, unread
+from assay.functions.request import FIELDS, RowVerifier, gold_column, read_verifier, unread
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.thresholds import THRESHOLDS
 
@@ -32,33 +31,8 @@ ROW_VERIFIER = pl.Struct(
 
 
 def row_verifier(default: str = "") -> Lane:
-    """Return the lane of the rows' verifiers, a struct column.
-
-    Its fields are ``fn``, ``expected`` (null unless a string), ``typed`` (JSON text, null for a string and if absent), ``params``
-    (JSON text, null if there are none), ``problem`` (null if there is none), ``refused`` and ``doubt``.
-
-    Args:
-        default: The function for rows that name none.
-    """
+    """Return the lane of the rows' verifiers, a column of ``ROW_VERIFIER``: ``expected`` has strings, and ``typed`` other values as JSON text."""
     return Lane(f"row-verifier:{default}", lambda schema: _verifier_expr(schema, default), after=(_ROW_PARAMS,))
-
-
-def named_verifier(fn: str, params: Mapping[str, Any]) -> Lane:
-    """Return the same struct for one function on all rows; the expected value is the first of ``GOLD_COLUMNS`` that exists."""
-    fixed = {PARAMS: dict(params)}
-
-    def build(schema: pl.Schema) -> pl.Expr:
-        gold = gold_column(schema)
-        dtype = pl.Null() if gold is None else schema[gold]
-        if dtype not in (pl.Null, pl.String):
-            value = pl.struct(pl.col(str(gold)).alias(EXPECTED))
-            return rowwise(value, lambda value: struct_of(read_verifier(value | fixed, fn)), ROW_VERIFIER)
-        verifier = struct_of(read_verifier(fixed, fn))
-        expected = pl.lit(None, dtype=pl.String) if gold is None else pl.col(gold).cast(pl.String)
-        parts = {name: pl.lit(verifier[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
-        return pl.struct((parts | {EXPECTED: expected})[name].alias(name) for name in parts)
-
-    return Lane(f"named-verifier:{fn}:{json.dumps(fixed, sort_keys=True, default=repr)}", build)
 
 
 def struct_of(verifier: RowVerifier) -> dict[str, Any]:
@@ -102,7 +76,6 @@ def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:
 
 # ── JSON text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
 
 _HOLE = "\ue000gold\ue000"
 _KEY = '"expected":'
@@ -177,7 +150,10 @@ def _string_value(text: str) -> str | None:
 
 
 def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
-    return pl.Series([struct_of(read_verifier(text, default)) for text in texts.to_list()], dtype=ROW_VERIFIER)
+    verifiers = [struct_of(read_verifier(text, default)) for text in texts.to_list()]
+    # field by field: Polars takes five times as long for a list of mappings
+    fields = ROW_VERIFIER.to_schema()
+    return pl.DataFrame({name: [row[name] for row in verifiers] for name in fields}, schema=fields).to_struct()
 
 
 # ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from typing import Any, get_args, get_origin
 
 from assay.checks.base import Check
 from assay.checks.golds import GoldCheck
-from assay.functions.as_checks import Registered, RowVerifierCheck
+from assay.functions.check import Registered, RowVerifierCheck
 from assay.names import COMPLETION, EXPECTED, FN_NAME, PARAMS, VERIFIER
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import VerifierSpec

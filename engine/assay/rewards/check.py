@@ -1,27 +1,169 @@
-"""A reward function as a check of a spec."""
+"""Reward functions as checks: members of a rubric, their metrics, and functions that specs name."""
 
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
-from assay.calls.limits import Limits
-from assay.checks.base import Row
-from assay.expressions.lane import text
-from assay.rewards.panel import Reward, Rewards
-from assay.rewards.reward_function import RewardFunction
-from assay.values.arguments import MEMO
+from assay.calls.limits import Graded, Limits
+from assay.checks.base import Outcome, Row, RunCheck
+from assay.expressions.lane import Lane, text
+from assay.rewards.panel import STRICT, Rewards
+from assay.rewards.reward_function import RewardFunction, shortfall, verdict
+from assay.values.arguments import COLUMN, COLUMN_OF, MEMO, RAW
+
+NOT_APPLICABLE = "no reward function applies to the row"
+"""Why a row is unscored for which all functions return None."""
+
+_Result = tuple[float | None, str | None, Graded | None]
+"""The reward, the error and the remark of one function for one row."""
+
+
+class Reward(RunCheck):
+    """The reward of one function.
+
+    Args:
+        rewards: The functions of the rubric, which run together.
+        at: The position of this function among them.
+        weight: Its weight in the rubric; a negative weight makes it a penalty, 0 a metric.
+    """
+
+    type = "function"
+    graded = True
+    bounded = False
+    stays: ClassVar[tuple[str, ...]] = ("answer", "task", "example_id", "id")
+
+    def __init__(self, rewards: Rewards, at: int, weight: float) -> None:
+        super().__init__()
+        self.rewards = rewards
+        self.at = at
+        self.weight = weight
+        required = (name for name in self.function.required if name in STRICT or name.startswith(COLUMN))
+        self.reads = tuple(name.removeprefix(COLUMN) for name in required)  # type: ignore[misc]
+        self.may_read = rewards.columns  # type: ignore[misc]
+        self.stays = (*Reward.stays, *rewards.others)  # type: ignore[misc]
+        self.nullable = self.function.skips  # type: ignore[misc]
+        self._decides = rewards.skips and at == 0
+        """Whether this is the check that finds rows to which no function applies."""
+
+    @property
+    def function(self) -> RewardFunction:
+        """Return the function."""
+        return self.rewards.functions[self.at]
+
+    def _field(self, name: str) -> pl.Expr:
+        return self.rewards.lane().col.struct.field(f"{self.at}/{name}")
+
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self.function.group
+
+    @property
+    def made_by(self) -> Any:
+        return self.function.func
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        if not self.function.group or any(name in schema for name in (*COLUMN_OF["example_id"], "prompt")):
+            return []
+        fact = f"`{self.function.name}` sees all rollouts of an example, and the rollouts have no `example_id`."
+        hint = "Rename the column that says which rollouts belong together: --map example_id=COLUMN."
+        return [(fact, f"{hint} A function that scores each rollout by itself is @assay.reward(batched=True).")]
+
+    def close(self) -> None:
+        self.rewards.close()
+
+    def together(self, rows: Sequence[Row]) -> None:
+        if any(id(self.rewards) not in row[MEMO] for row in rows):
+            for row, results in zip(rows, _score_rows(rows, self.rewards), strict=True):
+                row[MEMO][id(self.rewards)] = results
+
+    def _results(self, row: Row) -> list[_Result]:
+        return row[MEMO][id(self.rewards)] if MEMO in row else _score_rows([row], self.rewards)[0]
+
+    def outcome(self, row: Row) -> Outcome:
+        score, error, remark = self._results(row)[self.at]
+        return verdict(score, error, "" if remark is None else remark.reason, self.weight)
+
+    def unscored(self, row: Row) -> str | None:
+        if not self._decides:
+            return None
+        return NOT_APPLICABLE if all(score is None for score, _, _ in self._results(row)) else None
+
+    def unscored_expr(self) -> pl.Expr | None:
+        if not self._decides:
+            return None
+        fields = self.rewards.lane().col.struct
+        scores = [fields.field(f"{at}/score").is_null() for at in range(len(self.rewards.functions))]
+        return pl.when(pl.all_horizontal(scores)).then(pl.lit(NOT_APPLICABLE))
+
+    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
+        short = score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
+        return short | error.is_not_null()
+
+    def expr(self) -> pl.Expr:
+        return self._field("score")
+
+    def error_expr(self) -> pl.Expr:
+        return self._field("error")
+
+    def reason_expr(self) -> pl.Expr:
+        return pl.coalesce(self.error_expr(), self._field("reason"), pl.lit(shortfall(self.weight)))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self.rewards.lane(),)
+
+    def explain(self) -> str:
+        how = "in batches" if self.function.batched else "row by row"
+        how = "all rollouts of an example together" if self.function.group else how
+        return f"Python, {how}{', asynchronous' if self.function.is_async else ''}"
+
+
+class Metric(Reward):
+    """A declared metric of the function at a position, as a member of weight 0; null where the function does not return it."""
+
+    def __init__(self, rewards: Rewards, at: int, metric: str) -> None:
+        super().__init__(rewards, at, 0.0)
+        self.metric = metric
+        self.reads = ()  # type: ignore[misc]
+        self.nullable = True  # type: ignore[misc]
+        self._decides = False
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        del schema
+        return []
+
+    def outcome(self, row: Row) -> Outcome:
+        remark = self._results(row)[self.at][2]
+        value = None if remark is None else remark.metrics.get(self.metric)
+        return verdict(value, None, "", self.weight)
+
+    def expr(self) -> pl.Expr:
+        return self._field(f"metric/{self.metric}")
+
+    def error_expr(self) -> pl.Expr:
+        return pl.lit(None, dtype=pl.String)
+
+    def explain(self) -> str:
+        return f"a metric of {self.function.name}"
+
+
+def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[_Result]]:
+    """Score rows for the row loop; results by row, then by function."""
+    names = rewards.read_from(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in names}
+    parts = [*zip(*rewards.score(columns, len(rows)), strict=True)]
+    return [
+        [(scores[row], errors.get(row), remarks.get(row)) for scores, errors, remarks in parts]
+        for row in range(len(rows))
+    ]
 
 
 class RewardCheck(Reward):
-    """The reward of one function, called with what the check reads as ``completion`` and with columns by their names.
+    """The reward of one function, ``module:name``, called with what the check reads as ``completion`` and with columns by their names.
 
     Where a function of TRL's shape returns None, the check does not apply to the row.
-
-    Args:
-        path: ``module:name``.
-        function: The function.
-        limits: Limits of the run.
     """
 
     def __init__(self, path: str, function: RewardFunction, limits: Limits | None = None) -> None:
@@ -36,7 +178,7 @@ class RewardCheck(Reward):
     def together(self, rows: Any) -> None:
         """Score each row by itself: conditions and steps decide what it reads."""
 
-    def _results(self, row: Row) -> list[Any]:
+    def _results(self, row: Row) -> list[_Result]:
         return super()._results({name: value for name, value in row.items() if name != MEMO})
 
     def unscored(self, row: Row) -> str | None:

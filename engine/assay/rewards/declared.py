@@ -86,8 +86,13 @@ def is_declared(func: Any) -> bool:
     return callable(func) and _declaration(func) is not None
 
 
-def _declaration(func: Any) -> Declared | None:
+def innermost(func: Any) -> Any:
+    """Return the function of nested ``functools.partial``."""
     while isinstance(func, partial):
         func = func.func
-    what = getattr(func, _NAME, None)
+    return func
+
+
+def _declaration(func: Any) -> Declared | None:
+    what = getattr(innermost(func), _NAME, None)
     return what if isinstance(what, Declared) else None

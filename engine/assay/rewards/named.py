@@ -6,12 +6,11 @@ declared it with ``@assay.reward`` in a module that is imported already.
 
 import re
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from assay.errors import did_you_mean
-from assay.rewards.declared import is_declared
+from assay.rewards.declared import innermost, is_declared
 
 _PATH = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*|(?:[\w.-]+/)*\w+\.py):[^\W\d]\w*")
 _ALLOWED: set[str] = set()
@@ -32,14 +31,7 @@ def allow(module: str, file: Path | None = None) -> None:
 
 
 def reward_named(path: str) -> Any:
-    """Return the function that a spec names.
-
-    Args:
-        path: ``module:name`` or ``file.py:name``.
-
-    Raises:
-        ValueError: There is none, or a spec must not name it; the message says what to do.
-    """
+    """Return the function that a spec names, ``module:name`` or ``file.py:name``; the message of a ValueError says what to do."""
     module, _, name = path.partition(":")
     module = _module_of(module) if module.endswith(".py") else module
     # NOTE: not getattr, because a module's own __getattr__ may import others
@@ -55,17 +47,13 @@ def reward_named(path: str) -> Any:
         kind = "a class" if isinstance(func, type) else type(func).__name__
         raise ValueError(f"{path} is {kind}, not a function")
     if not (_is_own(func, module) or is_declared(func)):
-        home = getattr(_innermost(func), "__module__", None)
+        home = getattr(innermost(func), "__module__", None)
         raise ValueError(f"{module} only imports `{name}`: name it where it is defined, {home}:{name}")
     return func
 
 
 def _module_of(file: str) -> str:
-    """Return the module of a file that the user has named; the disk is not asked.
-
-    Raises:
-        ValueError: The user has named no such file, or several.
-    """
+    """Return the module of a file that the user has named; the disk is not asked."""
     parts = tuple(part for part in file.split("/") if part != ".")
     modules = {module for path, module in _FILES.items() if path.parts[-len(parts) :] == parts}
     if len(modules) != 1:
@@ -76,10 +64,4 @@ def _module_of(file: str) -> str:
 
 def _is_own(func: Any, module: str) -> bool:
     """Return whether a function is defined in a module, so that what the module imports is not offered to specs."""
-    return callable(func) and getattr(_innermost(func), "__module__", None) == module
-
-
-def _innermost(func: Any) -> Any:
-    while isinstance(func, partial):
-        func = func.func
-    return func
+    return callable(func) and getattr(innermost(func), "__module__", None) == module

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from operator import itemgetter
-from types import MethodType
 from typing import Any
 
 from assay.checks.base import BELOW_1, Outcome
-from assay.rewards.declared import declared
+from assay.rewards.declared import declared, innermost
 from assay.values.arguments import ARGUMENTS, COLUMN, PLURALS
 
 PENALTY = "the penalty is above 0"
@@ -22,8 +21,7 @@ _IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 def name_of(func: Any) -> str:
     """Return the name of a reward function: its ``__name__``, for a ``functools.partial`` that of its function, else its class's."""
-    while isinstance(func, partial):
-        func = func.func
+    func = innermost(func)
     return str(getattr(func, "__name__", None) or type(func).__name__)
 
 
@@ -79,53 +77,39 @@ class RewardFunction:
         return tuple(name.removeprefix(COLUMN) for name in self.arguments if name.startswith(COLUMN))
 
     def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
-        """Return the function as a function of one sequence, the values of ``names``.
-
-        Args:
-            names: Names of arguments.
-            absent: Arguments without a value; the function uses its default if it has one.
-        """
-        kept = [
-            at
-            for at, name in enumerate(self.arguments)
-            if name in names and (name not in absent or name not in self.optional)
+        """Return the function as a function of one sequence, the values of ``names``; for ``absent`` ones it uses its default if it has one."""
+        taken = [
+            (argument, keyword)
+            for argument, keyword in zip(self.arguments, self.keywords, strict=True)
+            if argument in names and (argument not in absent or argument not in self.optional)
         ]
-        places = [names.index(self.arguments[at]) for at in kept]
-        first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] < self.positional, enumerate(kept)))
-        named = {self.keywords[at]: place for at, place in zip(kept[first:], places[first:], strict=True)}
-        named |= self._rest(names)
+        in_order = self.keywords[: self.positional]
+        first = [*takewhile(lambda pair: pair[0][1] == pair[1], zip(taken, in_order, strict=False))]
+        places = [names.index(argument) for argument, _ in taken]
+        named = {keyword: place for (_, keyword), place in zip(taken[len(first) :], places[len(first) :], strict=True)}
+        if self.takes_all:  # columns that only ``**kwargs`` takes
+            own = {*self.keywords, *self.objects, *(("prompt", "completion") if self.takes_lists else ARGUMENTS)}
+            columns = {name.removeprefix(COLUMN): at for at, name in enumerate(names) if name.startswith(COLUMN)}
+            named |= {name: place for name, place in columns.items() if name not in own}
         leading = [self.objects[name] for name in self.leading]
         others = {name: value for name, value in self.objects.items() if name not in self.leading}
         func = partial(self.func, *leading, **others) if self.objects else self.func
-        if named:
-            return _by_name(func, places[:first], named)
-        if not places:
-            return lambda _: func()
-        if len(places) == 1:
-            return _on_one(func, places[0])
-        pick = itemgetter(*places)
-        return lambda values: func(*pick(values))
-
-    def _rest(self, names: Sequence[str]) -> dict[str, int]:
-        """Return the columns that only ``**kwargs`` takes, each with its place among ``names``."""
-        if not self.takes_all:
-            return {}
-        taken = {*self.keywords, *self.objects, *(("prompt", "completion") if self.takes_lists else ARGUMENTS)}
-        columns = {name.removeprefix(COLUMN): at for at, name in enumerate(names) if name.startswith(COLUMN)}
-        return {name: at for name, at in columns.items() if name not in taken}
+        return _on_values(func, places[: len(first)], tuple(named.items()))
 
 
-def _by_name(
-    func: Callable[..., Any], first: Sequence[int], named: Mapping[str, int]
+def _on_values(
+    func: Callable[..., Any], first: Sequence[int], named: Sequence[tuple[str, int]]
 ) -> Callable[[Sequence[Any]], Any]:
-    pairs = tuple(named.items())
+    """Return a function of one sequence, with as little work for a call as its arguments need."""
+    if named:
+        return lambda values: func(*[values[at] for at in first], **{name: values[at] for name, at in named})
     if not first:
-        return lambda values: func(**{name: values[at] for name, at in pairs})
-    return lambda values: func(*[values[at] for at in first], **{name: values[at] for name, at in pairs})
-
-
-def _on_one(func: Callable[..., Any], at: int) -> Callable[[Sequence[Any]], Any]:
-    return lambda values: func(values[at])
+        return lambda _: func()
+    if len(first) == 1:
+        (at,) = first
+        return lambda values: func(values[at])
+    pick = itemgetter(*first)
+    return lambda values: func(*pick(values))
 
 
 def reward_function(
@@ -218,13 +202,3 @@ def shortfall(weight: float) -> str:
 def falls_short(reward: float, weight: float) -> bool:
     """Return whether a reward is not the best possible: below 1, or above 0 for a penalty; never for a metric."""
     return reward < 1 if weight > 0 else reward > 0 > weight
-
-
-def key_of(func: Any) -> Any:
-    """Return a cache key for a function; bound methods are new but equal objects at each access."""
-    return func if isinstance(func, MethodType) else id(func)
-
-
-def same_objects(cached: Mapping[str, Any], objects: Mapping[str, Any]) -> bool:
-    """Return whether two mappings hold the identical objects; equal ones may diverge later."""
-    return cached.keys() == objects.keys() and all(cached[name] is value for name, value in objects.items())

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, count
 from numbers import Real
 from typing import Any
 
@@ -12,10 +13,11 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.classes.check import ByClass
 from assay.errors import SpecError, printable
-from assay.functions.named import Named
+from assay.functions.check import Named
 from assay.functions.registry import Reference, function, registered_as
 from assay.names import FUNCTION
-from assay.rewards.panel import Host, Metric, Reward, Rewards
+from assay.rewards.check import Metric, Reward
+from assay.rewards.panel import Host, Rewards
 from assay.rewards.reward_function import RewardFunction, name_of, reward_function
 from assay.rubrics.worker_processes import Workers
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
@@ -23,14 +25,7 @@ from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
 @dataclass(frozen=True)
 class Entry:
-    """One member of a rubric.
-
-    Attributes:
-        member: A reward function, a loaded verifier, a registered function, or an instance of a verifier class.
-        weight: Its weight.
-        objects: The rubric's own objects, for functions that name them.
-        path: The place of its rubric in nested groups.
-    """
+    """A member of a rubric, its weight, the rubric's own objects for functions that name them, and the place of its rubric in nested groups."""
 
     member: Any
     weight: float
@@ -47,11 +42,7 @@ def member_name(member: Any) -> str:
 
 
 def is_function(member: Any) -> bool:
-    """Return whether a member is a reward function, called row by row; all others run as column expressions.
-
-    Raises:
-        TypeError: It cannot be a member of a rubric.
-    """
+    """Return whether a member is a reward function, called row by row; all others run as column expressions. A TypeError for what is neither."""
     if isinstance(member, VerifierSpec) or _is_class(member) or _registration(member)[0]:
         return False
     if isinstance(member, str | Mapping) or hasattr(member, "__fspath__"):
@@ -62,11 +53,7 @@ def is_function(member: Any) -> bool:
 
 
 def check_weight(weight: Any, name: str) -> None:
-    """Check that a weight can be used in a sum.
-
-    Raises:
-        ValueError: It is not a finite number.
-    """
+    """Raise a ValueError if a weight is not a finite number."""
     try:
         finite = isinstance(weight, Real) and math.isfinite(weight)
     except OverflowError:  # an integer too large for a float
@@ -76,11 +63,7 @@ def check_weight(weight: Any, name: str) -> None:
 
 
 def pair_weights(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[Any, float]]:
-    """Pair members with their weights.
-
-    Raises:
-        ValueError: The numbers of members and weights differ, or a weight is not a finite number.
-    """
+    """Pair members with their weights, or raise a ValueError."""
     if len(funcs) != len(weights):
         raise ValueError(f"reward functions: {len(funcs)}, weights: {len(weights)}; give one weight for each, or none")
     for func, weight in zip(funcs, weights, strict=True):
@@ -117,11 +100,7 @@ def pack(member: Any) -> Any:
 
 
 def unpack(member: Any) -> Any:
-    """Return a member from the form in which it was pickled.
-
-    Raises:
-        UsageError: In this process, another function is registered under its name.
-    """
+    """Return a member from the form in which it was pickled; a UsageError if its name is that of another function here."""
     if not isinstance(member, _Packed):
         return member
     fn = member.reference.resolve()
@@ -163,31 +142,32 @@ def specs_of(
         if isinstance(entry.member, VerifierSpec):
             specs.append(replace(entry.member, share=share))
             continue
-        check = Reward(rewards, positions[at], entry.weight) if at in positions else _column_check(entry.member)
-        params = {"params": check.fn_params} if isinstance(check, Named) else {}
-        specs.append(_member(names[at], check, share, params))
         if at in positions:
+            specs.append(_member(names[at], Reward(rewards, positions[at], entry.weight), share))
             share = replace(share, weight=0.0)
             specs += [
-                _member(f"{names[at]}/{metric}", Metric(rewards, positions[at], metric), share, {})
+                _member(f"{names[at]}/{metric}", Metric(rewards, positions[at], metric), share)
                 for metric in functions[at].metrics
             ]
+        elif _is_class(entry.member):
+            by_class = ByClass(member_name(entry.member), entry.member)
+            specs.append(_member(names[at], by_class, share, kind=by_class.type))
+        else:
+            fn, params = _registration(entry.member)
+            specs.append(_member(names[at], Named(fn, params), share, {"params": params}))
     return tuple(specs)
 
 
-def _member(name: str, check: Check, share: Share, params: dict[str, Any]) -> VerifierSpec:
+def _member(
+    name: str, check: Check, share: Share, params: Mapping[str, Any] | None = None, kind: str = FUNCTION
+) -> VerifierSpec:
     """Return one check as a verifier of its own."""
-    spec = CheckSpec(name, check.type, 1.0, required=False, negate=False, params=params, check=check)
-    kind = check.type if isinstance(check, ByClass) else FUNCTION
+    spec = CheckSpec(name, check.type, 1.0, required=False, negate=False, params=dict(params or {}), check=check)
     return VerifierSpec(name, name, 1.0, (spec,), kind=kind, share=share)
 
 
 def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
-    """Return the reward functions among the members, by position.
-
-    Raises:
-        SpecError: A member or its weight cannot be used.
-    """
+    """Return the reward functions among the members, by position."""
     names = _unique_names(entries)
     try:
         for name, entry in zip(names, entries, strict=True):
@@ -201,12 +181,6 @@ def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
         raise SpecError(f"The rubric cannot be used: {error}.") from None
 
 
-def _column_check(member: Any) -> Check:
-    if _is_class(member):
-        return ByClass(member_name(member), member)
-    return Named(*_registration(member))
-
-
 def _unique_names(entries: Sequence[Entry]) -> list[str]:
     """Return a unique name for every member: the second ``correct`` becomes ``correct-2``. Verifiers keep their ids.
 
@@ -218,12 +192,11 @@ def _unique_names(entries: Sequence[Entry]) -> list[str]:
         raise SpecError(f'Two verifiers of the rubric have the id "{duplicate}".', "Change one of the ids.")
     used, names = set(ids), []
     for entry in entries:
-        name = base = printable(member_name(entry.member))
-        if not isinstance(entry.member, VerifierSpec):
-            number = 1
-            while name in used:
-                number += 1
-                name = f"{base}-{number}"
-            used.add(name)
-        names.append(name)
+        base = printable(member_name(entry.member))
+        if isinstance(entry.member, VerifierSpec):
+            names.append(base)
+            continue
+        candidates = chain([base], (f"{base}-{number}" for number in count(2)))
+        names.append(next(name for name in candidates if name not in used))
+        used.add(names[-1])
     return names

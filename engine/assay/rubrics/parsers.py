@@ -15,6 +15,7 @@ the assistant. Parsers and their reward functions can be pickled if their ``extr
 import functools
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from assay.expressions.completion import completion_text
 from assay.expressions.tags import Tag
 from assay.types import ChatMessage, Messages
 
-__all__ = ["Parser", "ThinkParser", "XMLParser", "get_text_content"]
+__all__ = ["Parser", "ThinkParser", "XMLParser", "extract_boxed_answer", "extract_hash_answer", "get_text_content"]
 
 
 def get_text_content(completion: Messages | None) -> str:
@@ -77,7 +78,7 @@ class Parser:
             answer = self.parse(completion)
             return answer
         messages = self.get_assistant_messages(completion)
-        answer = self.parse(str(messages[-1].get("content", ""))) if messages else None
+        answer = self.parse(_content_text(messages[-1])) if messages else None
         return answer
 
     def get_assistant_messages(self, completion: Messages) -> list[ChatMessage]:
@@ -132,7 +133,6 @@ def _messages(completion: Messages | None, role: str) -> list[ChatMessage]:
 
 
 def _content_text(message: ChatMessage) -> str:
-    """Return the content of a message as the text to search for tags."""
     return str(message.get("content", ""))
 
 
@@ -172,15 +172,14 @@ class ThinkParser(Parser):
         return super().get_format_reward_func()
 
     def _format_reward(self, completion: Messages) -> float:
-        messages = self.get_assistant_messages(completion)
-        if not messages:
-            return 0.0
-        return sum(_thinks_once(get_text_content([message])) for message in messages) / len(messages)
-
-
-def _thinks_once(text: str) -> float:
-    once = text.count("<think>") == 1 and text.count("</think>") == 1
-    return float(once and text.lstrip().startswith("<think>") and not text.endswith("</think>"))
+        texts = [get_text_content([message]) for message in self.get_assistant_messages(completion)]
+        thinks_once = [
+            text.count("<think>") == text.count("</think>") == 1
+            and text.lstrip().startswith("<think>")
+            and not text.endswith("</think>")
+            for text in texts
+        ]
+        return sum(thinks_once) / len(texts) if texts else 0.0
 
 
 class XMLParser(Parser):
@@ -205,17 +204,14 @@ class XMLParser(Parser):
         super().__init__(extract_fn=extract_fn)
         self.answer_field = answer_field
         self._fields: list[tuple[str, list[str]]] = []
-        field_names = set()
-        for field in fields:
-            names = _names(field)
-            if names[0] in field_names:
+        for names in map(_names, fields):
+            if names[0] in self.get_fields():
                 raise ValueError(f"Two fields are named `{names[0]}`.")
-            field_names.add(names[0])
             self._fields.append((names[0], names))
         self._tags = {name: Tag(name) for _, names in self._fields for name in names}
         self._begins = tuple(f"<{name}>" for _, names in self._fields[:1] for name in names)
         self._ends = tuple(f"</{name}>" for _, names in self._fields[-1:] for name in names)
-        if "think" in field_names:
+        if "think" in self.get_fields():
             _warn_of_thoughts(self.logger)
 
     def parse(self, text: str, strip: bool = True, last: bool = False) -> Any:
@@ -309,15 +305,12 @@ class XMLParser(Parser):
         if self._has_own_parse():
             present = loose = {name for name, tag in self._tags.items() if tag.is_in(content)}
         else:
-            present, loose = (
-                self._present_names(self.parse(content)),
-                self._present_names(self.parse(content, strip=False)),
-            )
-        attempted = 0
-        for _, names in self._fields:
-            attempted += not present.isdisjoint(names) or any(
-                f"<{name}>" in content or f"</{name}>" in content for name in names
-            )
+            parsed = (self.parse(content), self.parse(content, strip=False))
+            present, loose = ({name for name in self._tags if getattr(each, name, None) is not None} for each in parsed)
+        attempted = sum(
+            not present.isdisjoint(names) or any(f"<{name}>" in content or f"</{name}>" in content for name in names)
+            for _, names in self._fields
+        )
         bare = content.strip()
         score = 0.0
         # keep the order of additions: another one would differ in the last bit
@@ -331,9 +324,6 @@ class XMLParser(Parser):
             score += 0.2
         return score
 
-    def _present_names(self, parsed: Any) -> set[str]:
-        return {name for name in self._tags if getattr(parsed, name, None) is not None}
-
 
 def _names(field: Any) -> list[str]:
     if isinstance(field, str):
@@ -345,3 +335,26 @@ def _names(field: Any) -> list[str]:
     if not all(isinstance(name, str) for name in field):
         raise TypeError(f"The names of a field must be strings, got {field!r}.")
     return list(field)
+
+
+# ── for ``extract_fn``; both return what the functions of the same names in ``verifiers`` 0.1.6 return ──────────────────
+
+
+def extract_boxed_answer(text: str) -> str:
+    r"""Return the content of the last ``\boxed{…}``, nested braces included; the whole text if no box is closed."""
+    start = text.rfind(box := "\\boxed{")
+    if start < 0:
+        return text
+    start += len(box)
+    depth = 1
+    for brace in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if brace.group() == "{" else -1
+        if not depth:
+            return text[start : brace.start()]
+    return text
+
+
+def extract_hash_answer(text: str) -> str:
+    """Return the text between the first ``####`` and the next one, stripped; the whole text if there is no ``####``."""
+    _, mark, rest = text.partition("####")
+    return rest.partition("####")[0].strip() if mark else text

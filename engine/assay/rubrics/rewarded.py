@@ -62,7 +62,8 @@ def by_columns(members: Sequence[Any], rollouts: Mapping[str, Sequence[Any]]) ->
         scored = Plan(specs, tuple(frame.schema.items())).score(frame)
         for state, error in zip(rollouts["state"], scored["error"], strict=True):
             if error is not None:
-                add_error(state, _with_id(specs[0], error))
+                prefix = f"{specs[0].id}: "
+                add_error(state, prefix + error.removeprefix(prefix))
         scores.append(scored[f"score/{specs[0].id}"].fill_null(0.0).to_list())
     return scores
 
@@ -74,7 +75,3 @@ def by_verifier(member: Any, rollout: Mapping[str, Any]) -> Settled:
     scored = score_row({name: values[0] for name, values in columns.items()}, specs)
     score = scored[f"score/{specs[0].id}"]
     return (0.0 if score is None else score), scored["error"]
-
-
-def _with_id(spec: VerifierSpec, error: str) -> str:
-    return error if error.startswith(f"{spec.id}: ") else f"{spec.id}: {error}"

@@ -15,14 +15,14 @@ import inspect
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from types import MethodType
 from typing import Any
 
 from assay.calls.async_runner import run_in_loop, within
-from assay.calls.graded import Graded, graded
-from assay.calls.limits import Limits, Settled, failed, only, own_failure
+from assay.calls.limits import Graded, Limits, Settled, failed, graded, only, own_failure
 from assay.errors import SpecError, UsageError, printable
 from assay.rewards.panel import Rewards, examples
-from assay.rewards.reward_function import RewardFunction, key_of, reward_function, same_objects
+from assay.rewards.reward_function import RewardFunction, reward_function
 from assay.rubrics.members import (
     Entry,
     check_weight,
@@ -244,10 +244,16 @@ class Rubric:
 
     def _inspect(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
         """Inspect the arguments of a function, once per function and objects."""
-        inspection = self._inspections.get(key_of(func))
-        if inspection is None or inspection[0] != func or not same_objects(inspection[1], objects):
-            inspection = self._inspections[key_of(func)] = (func, dict(objects), reward_function(func, objects))
-        return inspection[2]
+        key = (
+            func if isinstance(func, MethodType) else id(func)
+        )  # bound methods are new but equal objects at each access
+        known, before, inspected = self._inspections.get(key, (None, {}, None))
+        # equal objects may diverge later
+        is_same = before.keys() == objects.keys() and all(before[name] is value for name, value in objects.items())
+        if inspected is None or known != func or not is_same:
+            inspected = reward_function(func, objects)
+            self._inspections[key] = (func, dict(objects), inspected)
+        return inspected
 
     async def _call(self, func: Any, rollout: Mapping[str, Any], objects: Mapping[str, Any]) -> Settled:
         if not is_function(func):

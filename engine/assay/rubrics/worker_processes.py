@@ -22,12 +22,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from assay.calls.async_runner import run_async
+from assay.calls.async_runner import run_async, run_to_end
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
-from assay.calls.loop_thread import run_to_end
 from assay.calls.places import place_of, remember
-from assay.calls.runner import Interrupted, Work, run_here
-from assay.calls.watchdog import RunningCall
+from assay.calls.runner import Interrupted, RunningCall, Work, run_here
 from assay.errors import UsageError, said_by
 from assay.rewards.reward_function import RewardFunction
 from assay.system.processes import forget_in_children, signal_at_end_of
@@ -51,13 +49,11 @@ Piece = tuple[int, int]
 
 
 def _close_all() -> None:
-    """Stop all workers."""
     for workers in list(_ALL_WORKERS):
         workers.close()
 
 
 def _forget_all() -> None:
-    """Forget all workers, in a child process that did not start them."""
     for workers in list(_ALL_WORKERS):
         workers.forget()
 
@@ -98,11 +94,7 @@ class Workers:
         self._end = weakref.finalize(self, _close, self._workers)
 
     def __call__(self, work: Work, limits: Limits) -> None:
-        """Make the calls and store their outcomes in ``work``.
-
-        Raises:
-            UsageError: The workers cannot be started.
-        """
+        """Make the calls and store their outcomes in ``work``."""
         self._deaths = 0
         smallest = self._smallest_piece(work, limits)
         size = max(smallest, 8)
@@ -147,21 +139,23 @@ class Workers:
             for row in range(*piece)
             if scores[row] is not None
         ]
-        places = [self._names[function.name] for function in work.functions]
+        names, arguments, absent = work.recipe
+        places = [self._names[name] for name in names]
         limits = Limits(limits.timeout, limits.max_concurrent)  # the other limits are enforced in this process
         worker.start(
-            piece, (places, tuple(work.names), rows, work.side_by_side, work.absent, work.read, settled_calls, limits)
+            piece, (places, tuple(arguments), absent, rows, work.side_by_side, work.read, settled_calls, limits)
         )
 
     def _collect(self, work: Work, limits: Limits, unfinished: deque[Piece]) -> float | None:
-        """Wait until a worker has finished its piece, has died or is late.
-
-        Returns:
-            Seconds that a piece took, if one is finished.
-        """
+        """Wait until a worker has finished its piece, has died or is late; return the seconds that a finished piece took."""
         _check_stop(limits)
         busy = [worker for worker in self._workers if worker.piece is not None]
-        ready = wait([worker.pipe for worker in busy], timeout=_patience(busy, limits.timeout))
+        patience = _POLL_SECONDS  # until the next check for a stop, or until a worker may be late
+        if limits.timeout is not None:
+            starts = [worker.cell[2] for worker in busy if worker.cell[2]]
+            left = min(starts, default=time.monotonic()) + limits.timeout - time.monotonic()
+            patience = min(max(left, 0.001), _POLL_SECONDS)
+        ready = wait([worker.pipe for worker in busy], timeout=patience)
         seconds = None
         for worker in busy:
             if worker.pipe in ready:
@@ -216,21 +210,9 @@ class Workers:
 
 
 def _check_stop(limits: Limits) -> None:
-    """Check whether the run was stopped.
-
-    Raises:
-        KeyboardInterrupt: It was.
-    """
+    """Raise KeyboardInterrupt if the run was stopped."""
     if limits.stop is not None and limits.stop.is_set():
         raise KeyboardInterrupt
-
-
-def _patience(busy: Sequence["_Worker"], timeout: float | None) -> float:
-    """Return the seconds to wait: until a worker may be late, or until the next check for a stop."""
-    if timeout is None:
-        return _POLL_SECONDS
-    starts = [worker.cell[2] for worker in busy if worker.cell[2]]
-    return min(max(min(starts, default=time.monotonic()) + timeout - time.monotonic(), 0.001), _POLL_SECONDS)
 
 
 class _Worker:
@@ -249,10 +231,8 @@ class _Worker:
 
     def start(self, piece: Piece, message: Any) -> None:
         self.piece = piece
-        try:
+        with contextlib.suppress(OSError):  # the worker is dead, which ``_receive`` will notice
             self.pipe.send(message)
-        except OSError:  # the worker is dead, which ``_receive`` will notice
-            return
 
     def late(self, timeout: float) -> bool:
         since = float(self.cell[2])
@@ -394,11 +374,13 @@ def _make_calls(pipe: Connection, cell: Any, runner: asyncio.Runner) -> None:
     shared = _SharedCell(cell)
     while True:
         try:
-            places, names, rows, side_by_side, absent, read, settled, limits = pipe.recv()
+            places, names, absent, rows, side_by_side, read, settled, limits = pipe.recv()
         except (EOFError, OSError):
             return
         started = time.monotonic()
-        work = Work([functions[at] for at in places], names, rows, side_by_side, absent, read)
+        chosen = [functions[place] for place in places]
+        calls = [function.caller(names, absent) for function in chosen]
+        work = Work(calls, rows, any(function.is_async for function in chosen), side_by_side, read)
         for row, number in settled:
             work.scores[number][row] = 0.0
         try:

@@ -13,7 +13,7 @@ from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
 from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.search import check_pattern
-from assay.functions.as_checks import Registered
+from assay.functions.check import Registered
 from assay.spec.check import Condition, Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps

@@ -7,7 +7,7 @@ from typing import Any
 from assay.checks.base import Check
 from assay.checks.groups import Included
 from assay.errors import did_you_mean, listed, quoted
-from assay.functions.as_checks import Registered, RowVerifierCheck, RowVerifierParams
+from assay.functions.check import Registered, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.rewards.check import RewardCheck

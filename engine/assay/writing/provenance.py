@@ -11,7 +11,7 @@ from assay._version import __version__
 from assay.checks.base import Check
 from assay.checks.libraries import versions
 from assay.errors import path_text
-from assay.functions.as_checks import Registered, RowVerifierCheck
+from assay.functions.check import Registered, RowVerifierCheck
 from assay.functions.registry import Function, function
 from assay.loading.rollouts import InputFile
 from assay.names import IN_PROCESS

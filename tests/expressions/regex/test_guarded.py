@@ -16,8 +16,7 @@ from cases import sized
 from waiting import PATIENCE, until
 
 import assay
-from assay.calls.limits import Limits
-from assay.calls.timeouts import TimeoutCounts
+from assay.calls.limits import Limits, TimeoutCounts
 from assay.expressions.regex import guarded, match_process
 from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import quick

@@ -9,7 +9,7 @@ from cases import sized
 
 from assay.expressions.regex import pattern_column as rowpatterns
 from assay.expressions.regex.pattern_column import needed_literal, search_uncompiled
-from assay.functions.text_twins import IGNORE_CASE, regex_match_expr
+from assay.functions.registry import IGNORE_CASE, regex_match_expr
 
 PHRASES = [
     "aa a",

@@ -10,8 +10,7 @@ from cases import sized
 from patterns import TEXTS, accepted, random_pattern
 from step_cases import step_texts
 
-from assay.calls.limits import Limits
-from assay.calls.timeouts import TimeoutCounts
+from assay.calls.limits import Limits, TimeoutCounts
 from assay.errors import said_by
 from assay.expressions.regex.spans import ANY, Extraction, Removal, groups_of, results, results_column, route_of
 from assay.thresholds import EVER, set_to

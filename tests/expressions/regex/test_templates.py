@@ -8,7 +8,7 @@ import pytest
 from cases import sized
 
 from assay.expressions.regex.templates import search_templates, skeleton
-from assay.functions.text_twins import regex_match_expr
+from assay.functions.registry import regex_match_expr
 from assay.thresholds import set_to
 
 LITERALS = [
