@@ -16,6 +16,7 @@ class TaskExpectations(Check):
     """
 
     type = "task_expectations"
+    claim_words = "meets the task's expectations"
     graded = True
     reads = (METADATA,)
     joint = JOINT
@@ -37,26 +38,14 @@ class TaskExpectations(Check):
     def row(self, row: Row) -> float:
         return grade(row[METADATA], row["completion"]).score
 
-    def expr(self) -> pl.Expr:
-        return EXPECTATIONS.col.struct.field("score")
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (EXPECTATIONS,)
-
-    def claim(self) -> str:
-        return "meets the task's expectations"
+    def answer_lane(self) -> Lane:
+        return EXPECTATIONS
 
     def reason(self, row: Row) -> str:
         return grade(row[METADATA], row["completion"]).reason
 
-    def reason_expr(self) -> pl.Expr:
-        return EXPECTATIONS.col.struct.field("reason")
-
     def error(self, row: Row) -> str | None:
         return grade(row[METADATA], row["completion"]).error
-
-    def error_expr(self) -> pl.Expr:
-        return EXPECTATIONS.col.struct.field("error")
 
     def remark_expr(self) -> pl.Expr:
         return EXPECTATIONS.col.struct.field("remark")

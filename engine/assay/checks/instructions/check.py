@@ -44,6 +44,7 @@ class IFEval(Check):
     """
 
     type = "ifeval"
+    claim_words = "follows the instructions"
     graded = True
     reads = (IDS,)
     may_read = (KWARGS, PROMPT)
@@ -76,7 +77,7 @@ class IFEval(Check):
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _lane(self) -> Lane:
+    def answer_lane(self) -> Lane:
         def build(schema: pl.Schema) -> pl.Expr:
             names = [name for name in (*self.reads, *self.may_read) if name in schema]
             task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
@@ -115,21 +116,6 @@ class IFEval(Check):
                 raise
             return 0.0, said_by(error), said_by(error)
         return score, encodable(reason) if score < 1 else "", None
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
-
-    def expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("error")
-
-    def claim(self) -> str:
-        return "follows the instructions"
 
     def explain(self) -> str:
         return "Python, once for each distinct text and its instructions"

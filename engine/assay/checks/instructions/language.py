@@ -27,6 +27,7 @@ class Language(PairCheck):
     """
 
     type = "language"
+    claim_words = "is in the language {check.params.is_}"
     graded = False
     libraries: ClassVar = {"langdetect": ()}
     gold = "is_"
@@ -42,9 +43,6 @@ class Language(PairCheck):
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         answer = detected(value)
         return float(answer in (None, gold)), f"the language is {answer}, {gold} wanted"
-
-    def claim(self) -> str:
-        return f"is in the language {self.params.is_}"
 
     def explain(self) -> str:
         return "Python: langdetect, once for each distinct text"

@@ -148,6 +148,7 @@ class CountOf(Check):
     """
 
     type = "count"
+    claim_words = "number of {check.counted.noun}: {check.shown}"
     Params = CountParams
     params: CountParams
     examples = (
@@ -214,9 +215,6 @@ class CountOf(Check):
     def shown(self) -> str:
         return " and ".join(f"{words} {bound}" for words, bound in self.bounds)
 
-    def claim(self) -> str:
-        return f"number of {self.counted.noun}: {self.shown}"
-
     def reason(self, row: Row) -> str:
         number = self.counted.row(row["completion"])
         return _UNCOUNTED if number is None else f"number of {self.counted.noun}: {number}, expected {self.shown}"
@@ -269,6 +267,8 @@ class Case(Check):
     """The letters of the output are all upper case, all lower case, or begin each word in upper case; there is at least one."""
 
     type = "case"
+    claim_words = "is in {check.params.is_} case"
+    fault_words = "is not in {check.params.is_} case"
     Params = CaseParams
     params: CaseParams
     examples = (
@@ -286,12 +286,6 @@ class Case(Check):
         excluded, cased = text().str.contains(case.excluded), text().str.contains(case.cased)
         beyond = pl.when(~excluded & ~is_ascii(text())).then(text())
         return pl.coalesce(rowwise(beyond, case.row, pl.Boolean), ~excluded & cased)
-
-    def claim(self) -> str:
-        return f"is in {self.params.is_} case"
-
-    def complaint(self) -> str:
-        return f"is not in {self.params.is_} case"
 
     def explain(self) -> str:
         return "columns: linear search; Python for rows beyond ASCII that it does not decide"

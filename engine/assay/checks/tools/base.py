@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import JSON_STEPS
+from assay.checks.base import JSON_STEPS, GoldKind
 from assay.checks.pairs import Answer, PairCheck
 from assay.expressions.lane import rowwise
 from assay.steps.base import Step
@@ -62,14 +62,11 @@ class CallsCheck(PairCheck):
         names_only: Whether arguments do not count, so that they need not be parsed.
     """
 
-    json_gold = True
-    reading = ("format", "scope")
+    gold_kind = GoldKind(
+        is_json=True, same_params=("format", "scope"), steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS)
+    )
     names_only: ClassVar[bool] = False
     params: CallsParams
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        return ({"tag": "tool_call"}, *JSON_STEPS)
 
     def judge_calls(self, calls: list[Call], gold: Any) -> tuple[float, str]:
         """Return the score of calls and the reason, which counts if the score is below 1: the definition.

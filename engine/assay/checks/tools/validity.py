@@ -44,6 +44,7 @@ class ToolValid(CallsCheck):
     """Every call names a function of ``tools`` and has arguments that its JSON Schema accepts; without calls 1.0."""
 
     type = "tool_valid"
+    claim_words = "makes valid calls only"
     graded = False
     gold = "tools"
     libraries: ClassVar = {"jsonschema-rs": ()}
@@ -79,9 +80,6 @@ class ToolValid(CallsCheck):
             if reason := gold[name].reason(json_value(text), text):
                 return 0.0, f"{place}: {reason}"
         return 1.0, ""
-
-    def claim(self) -> str:
-        return "makes valid calls only"
 
 
 def _compiled(schema: Mapping[str, Any]) -> Schema:
