@@ -13,7 +13,7 @@ import polars as pl
 
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits, own_failure
-from assay.checks.base import Check, GoldCompared, Outcome, Row, RunCheck, is_ours
+from assay.checks.base import Check, GoldCompared, GoldKind, Outcome, Row, RunCheck, is_ours
 from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import encodable, said_by
@@ -64,7 +64,6 @@ class GoldCheck(RunCheck):
         self.type = check.type  # type: ignore[misc]
         self.bounded = check.bounded  # type: ignore[misc]
         self.joint = check.joint  # type: ignore[misc]
-        self.gold_kind = check.gold_kind  # type: ignore[misc]
         self.libraries = {**self._bare.libraries, **gold_chain.libraries}  # type: ignore[misc]
         self.reads = check.reads  # type: ignore[misc]
         self.stays = tuple(name for name in columns_of(self.references) if name not in check.reads)  # type: ignore[misc]
@@ -76,6 +75,10 @@ class GoldCheck(RunCheck):
         """The references in the params, in order, each with the param's name in specs."""
         named = ((self._in_specs(field), _listed(value)) for field, value in self.given.items())
         return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
+
+    @property
+    def gold_kind(self) -> GoldKind:  # type: ignore[override]
+        return self.checks.gold_kind
 
     @property
     def compares(self) -> bool:

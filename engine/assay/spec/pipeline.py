@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.checks.base import Check
-from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
+from assay.checks.stand_ins import Broken
 from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.search import check_pattern
