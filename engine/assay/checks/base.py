@@ -280,11 +280,6 @@ class Check:
         del row
         return self.complaint()
 
-    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
-        """Return an expression for whether a row gets a reason, given its score and its error."""
-        del error
-        return score < 1.0
-
     def reason_expr(self) -> pl.Expr:
         """Return ``reason`` as an expression; only used where the score is below 1."""
         lane = self.answer_lane()
@@ -307,11 +302,6 @@ class Check:
         return None if lane is None else lane.col.struct.field("error")
 
     # ── rows that cannot be scored, and results beside the score ────────────────────────────────────────────────────────
-
-    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
-        """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
-        del schema
-        return []
 
     def remark_expr(self) -> pl.Expr | None:
         """Return a remark on a row that does not affect its score, as a String expression that is null on most rows.
@@ -439,6 +429,16 @@ class RunCheck(Check):
     extra: ClassVar[str] = ""
     nullable: ClassVar[bool] = False
     spared: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
+        del schema
+        return []
+
+    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
+        """Return an expression for whether a row gets a reason, given its score and its error."""
+        del error
+        return score < 1.0
 
     def column_notes(self, schema: pl.Schema) -> list[str]:
         """Return notes for the user on the columns that the check reads."""

@@ -6,7 +6,7 @@ A gold that the check cannot use is dropped; a row without any other has none.
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import polars as pl
@@ -539,37 +539,21 @@ class GoldCheck(RunCheck):
         rows, brought = columns
         distinct, which = distinct_rows(brought)
         values = distinct.to_list()
-        known: dict[int, tuple[list[Check], str | None]] = {}
+        checks_of = lru_cache(maxsize=None)(lambda number: self.candidates(values[number]))
 
         def answer(pair: tuple[Row, int]) -> _Answer:
-            return self._answer_by(values, known, *pair)
+            return self._answered(checks_of(pair[1]), pair[0])
 
         if not is_ours(self.checks) or self.gold_kind.of_lists or self.checks.reads or self.checks.may_read:
             answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
             return in_columns(answers, _ANSWER).alias(rows.name)
-        at: dict[tuple[str | None, int], int] = {}
+        places: dict[tuple[str | None, int], int] = {}
         pairs = zip(rows.struct.field("completion").to_list(), which.to_list(), strict=True)
-        numbers = [at.setdefault(pair, len(at)) for pair in pairs]
+        numbers = [places.setdefault(pair, len(places)) for pair in pairs]
         # such a type compares what it has read, and brings limits of its own where it needs them
         limits = None if issubclass(self.checks, PairCheck) else self.limits
-        answers = _each(limits, answer, [({"completion": text}, number) for text, number in at])
+        answers = _each(limits, answer, [({"completion": text}, number) for text, number in places])
         return in_columns(answers, _ANSWER).alias(rows.name).gather(pl.Series(numbers, dtype=pl.UInt32))
-
-    def _answer_by(
-        self, values: Sequence[Row], known: dict[int, tuple[list[Check], str | None]], row: Row, at: int
-    ) -> _Answer:
-        """Return the answer for a row, given what rows bring; ``known`` keeps the checks that it makes."""
-        if at not in known:
-            candidates = self.candidates(values[at])
-            known[at] = candidates, _complaint(candidates)
-        candidates, complaint = known[at]
-        if complaint is None or row["completion"] is None:
-            return self._answered(candidates, row)
-        try:
-            score = candidates[0].row(row)
-        except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
-            return self._answered(candidates, row)
-        return score, complaint if score < 1 else "", None, False
 
     def _answered(self, candidates: Sequence[Check], row: Row) -> _Answer:
         if not candidates or row["completion"] is None:
@@ -623,13 +607,6 @@ def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.D
     last = pl.lit(math.inf if lowest else -math.inf)
     ranks = answers.select_seq(pl.when(pl.col("error").is_null()).then("score").otherwise(last)).to_series()
     return answers[first_of_each(ranks, sizes, lowest=lowest)]
-
-
-def _complaint(checks: Sequence[Check]) -> str | None:
-    """Return why rows fail, if they have one check, of ours, that never fails otherwise; else None."""
-    (check, *others) = checks or (None,)
-    simple = check is not None and not others and is_ours(type(check)) and check.one_complaint and not check.reads
-    return encodable(check.complaint()) if check is not None and simple and check.error_expr() is None else None
 
 
 def _wholes(value: Any) -> list[Any]:
