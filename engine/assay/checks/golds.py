@@ -5,7 +5,7 @@ A gold that the check cannot use is dropped; a row without any other has none.
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, reduce
 from typing import Any
 
@@ -102,7 +102,7 @@ class GoldCheck(RunCheck):
             params[name] = value
         if self.checks.gold not in params:
             return self._usable([params])
-        return self._usable([params | {self.checks.gold: gold} for gold in self._golds(row)])
+        return self._usable(params | {self.checks.gold: gold} for gold in self._golds(row))
 
     def solution(self, row: Row) -> str | None:
         """Return a gold of a row that is a whole solution with its answer behind ``####``, though no step reads that; None if none is."""
@@ -165,20 +165,23 @@ class GoldCheck(RunCheck):
         check.limits = self.limits
         return check
 
-    def _usable(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
+    def _usable(self, variants: Iterable[Mapping[str, Any]]) -> list[Check]:
+        """Return the checks of those params that the type takes."""
         checks = []
         for params in variants:
             try:
-                checks += self._build([params])
+                checks.append(self._check_of(params))
             except Exception:  # noqa: BLE001, S112  (a pattern raises what re raises; a user's Params may raise anything)
                 continue
         return checks
 
-    def _build(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
-        checks = [self.checks(self.checks.Params.model_validate(params, context=OF_ROW)) for params in variants]
-        for check in checks:
-            check.limits = self.limits
-        return checks
+    def _check_of(self, params: Mapping[str, Any]) -> Check:
+        check = self.checks(self.checks.Params.model_validate(params, context=OF_ROW))
+        check.limits = self.limits
+        return check
+
+    def _with_gold(self, gold: Any) -> dict[str, Any]:
+        return {**self.given, self.checks.gold: gold}
 
     def missing(self, row: Row) -> str | None:
         return None if self.candidates(row) else self.why_none(row)
@@ -239,7 +242,7 @@ class GoldCheck(RunCheck):
             hint: What would read the gold.
         """
         try:
-            self._build([params])
+            self._check_of(params)
         except Exception as error:  # noqa: BLE001  (as for ``_usable``)
             fields, refused, fault = self.checks.Params.model_fields, field_at_fault(error), fault_of(error)
             field = next((name for name in params if refused in (name, fields[name].alias)), self.checks.gold)
@@ -276,19 +279,18 @@ class GoldCheck(RunCheck):
         """Why a row has no gold that can be used: String, null where it has one."""
         lane = self.answer_lane()
 
+        def whys(rows: pl.Series) -> pl.Series:
+            if rows.null_count() == len(rows):
+                return nulls(rows, pl.String)
+            values, which = distinct_rows(rows.drop_nulls())
+            texts = pl.Series([self.why_none(row) for row in values.to_list()], dtype=pl.String)
+            return texts.gather(which).gather(positions(rows.is_not_null())).alias(rows.name)
+
         def build(schema: pl.Schema) -> pl.Expr:
             without = pl.when(lane.col.struct.field("missing")).then(self._brought_expr(schema))
-            return without.map_batches(self._whys, pl.String, is_elementwise=True)
+            return without.map_batches(whys, pl.String, is_elementwise=True)
 
         return Lane(f"no {lane.name}", build, after=(lane,))
-
-    def _whys(self, rows: pl.Series) -> pl.Series:
-        """``why_none`` for rows without a gold; the others are null."""
-        if rows.null_count() == len(rows):
-            return nulls(rows, pl.String)
-        values, which = distinct_rows(rows.drop_nulls())
-        whys = pl.Series([self.why_none(row) for row in values.to_list()], dtype=pl.String)
-        return whys.gather(which).gather(positions(rows.is_not_null())).alias(rows.name)
 
     def answer_lane(self) -> Lane:
         needs: tuple[Lane, ...] = ()
@@ -314,7 +316,7 @@ class GoldCheck(RunCheck):
         golds = self._golds({})
         if not golds:
             raise ValueError(f"params.{self._in_specs(gold)} has no gold")
-        return self._build([self.given | {gold: value} for value in golds])
+        return [self._check_of(self._with_gold(value)) for value in golds]
 
     @property
     def _in_columns(self) -> bool:
@@ -411,12 +413,19 @@ class GoldCheck(RunCheck):
         return once(golds, self._usable_golds, pl.String) if usable is None else usable
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
-        usable = [bool(self._usable([self.given | {self.checks.gold: gold}])) for gold in golds.to_list()]
+        usable = [bool(self._usable([self._with_gold(gold)])) for gold in golds.to_list()]
         return pl.DataFrame().select_seq(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
 
     def _row_lists_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return the golds of each row that the type can use, found in Python; rows with the same values share the work."""
-        lists = self._brought_expr(schema).map_batches(self._row_lists, pl.List(pl.String), is_elementwise=True)
+
+        def row_lists(rows: pl.Series) -> pl.Series:
+            values, which = distinct_rows(rows)
+            lists = [self._stepped_golds(row) for row in values.to_list()]
+            golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
+            return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
+
+        lists = self._brought_expr(schema).map_batches(row_lists, pl.List(pl.String), is_elementwise=True)
         return lists.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
 
     def _brought_expr(self, schema: pl.Schema) -> pl.Expr:
@@ -424,12 +433,6 @@ class GoldCheck(RunCheck):
         names = [name for name in columns_of(self.references) if name in schema]
         # without any, a column of as many rows
         return row_of(map(exactly, names) if names else [text().is_null().alias("")])
-
-    def _row_lists(self, rows: pl.Series) -> pl.Series:
-        values, which = distinct_rows(rows)
-        lists = [self._stepped_golds(row) for row in values.to_list()]
-        golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
-        return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
         if self._literals is not None and self._in_columns:
@@ -479,7 +482,16 @@ class GoldCheck(RunCheck):
         if not self.gold_kind.lazy:
             return answer
         open_pairs = pl.when(golds.is_not_null() & score.is_null()).then(pairs)
-        by_python = rowwise(open_pairs, self._answer_to, _ANSWER, each=self._each_pair)
+
+        def answers(function: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+            return [
+                dict(zip(_ANSWER.to_schema(), answer, strict=True)) for answer in _each(self.limits, function, rows)
+            ]
+
+        def answer_of(row: Row) -> _Answer:
+            return self._answered(self._usable([self._with_gold(row["gold"])]), row)
+
+        by_python = rowwise(open_pairs, answer_of, _ANSWER, each=answers)
         return pl.when(by_python.is_not_null()).then(by_python).otherwise(answer)
 
     def _best_of_lists(self, columns: Sequence[pl.Series]) -> pl.Series:
@@ -515,17 +527,9 @@ class GoldCheck(RunCheck):
         """Return why rows fail, given their golds."""
         reason = template.reason_by(pl.when(fails).then(golds))
         pairs = pl.when(fails).then(pl.struct(text().alias("completion"), golds.alias("gold")))
-        return rowwise(pairs, self._reason, pl.String) if reason is None else reason
-
-    def _reason(self, row: Mapping[str, Any]) -> str:
-        return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
-
-    def _answer_to(self, row: Mapping[str, Any]) -> _Answer:
-        """Return the answer for one gold, where columns have none."""
-        return self._answered(self._usable([self.given | {self.checks.gold: row["gold"]}]), row)
-
-    def _each_pair(self, function: Callable[[Any], Any], pairs: list[Any]) -> list[Any]:
-        return [dict(zip(_ANSWER.to_schema(), answer, strict=True)) for answer in _each(self.limits, function, pairs)]
+        if reason is not None:
+            return reason
+        return rowwise(pairs, lambda row: self._check_of(self._with_gold(row["gold"])).reason(row), pl.String)
 
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
         read = self.checks if is_ours(self.checks) else self
