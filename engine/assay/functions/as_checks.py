@@ -170,23 +170,11 @@ class Registered(OnRow):
     def unscored_expr(self) -> pl.Expr:
         return pl.lit(None, dtype=pl.String)
 
-    def expr(self) -> pl.Expr:
-        return self._best_lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self._best_lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self._best_lane().col.struct.field("error")
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._best_lane(),)
-
     @property
     def _parts(self) -> "list[_OneGold]":
         return [_OneGold(self, slot) for slot in self._slots]
 
-    def _best_lane(self) -> Lane:
+    def answer_lane(self) -> Lane:
         """The answer of the best gold."""
         parts = self._parts
         if len(parts) == 1:
@@ -249,10 +237,6 @@ class _OneGold(OnRow):
     def __init__(self, check: Registered, slot: Any) -> None:
         super().__init__(check.default)
         self.check, self.slot, self.limits = check, slot, check.limits
-
-    def answer_lane(self) -> Lane:
-        """The answer of the function."""
-        return self._answer_lane()
 
     def problem_expr(self) -> pl.Expr:
         """Why there is no call; null if there is one."""

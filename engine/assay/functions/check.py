@@ -64,15 +64,6 @@ class OnRow(RunCheck):
     def unscored_expr(self) -> pl.Expr:
         return self._why_lane().col
 
-    def expr(self) -> pl.Expr:
-        return self._answer_lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self._answer_lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self._answer_lane().col.struct.field("error")
-
     def extra_expr(self) -> pl.Expr:
         return self._asked_lane().col.struct.field("fn")
 
@@ -105,9 +96,6 @@ class OnRow(RunCheck):
     def doubt_expr(self) -> pl.Expr:
         return self._asked_lane().col.struct.field("doubt")
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._answer_lane(),)
-
     def refusal_lanes(self) -> tuple[Lane, ...]:
         """Return the lanes that ``refused_expr`` reads."""
         return (self._why_lane(),)
@@ -131,7 +119,7 @@ class OnRow(RunCheck):
         columns = [request.field(name) for name in ("fn", "problem", "expected", "typed")]
         return pl.map_batches(columns, why_batch, return_dtype=pl.String, is_elementwise=True)
 
-    def _answer_lane(self) -> Lane:
+    def answer_lane(self) -> Lane:
         request = self._asked_lane()
         return Lane(f"row-answer:{request.name}", self._answers_expr, after=(request, self._why_lane()))
 
