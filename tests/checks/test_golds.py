@@ -11,6 +11,7 @@ from cases import DATA, sized
 from hostile import hostile_pieces
 
 from assay import CHECKS, load_verifier, score
+from assay.checks.base import Check, GoldKind
 from assay.expressions.lane import about, layers
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
@@ -26,7 +27,7 @@ def check_of(name, **params):
 
 def scores(check, texts, golds=None):
     """Scores by columns, with a gold for each text, or with the check's own."""
-    dtype = pl.List(pl.String) if check.takes_list and isinstance(texts[0], list) else pl.String
+    dtype = pl.List(pl.String) if check.gold_kind.of_lists and isinstance(texts[0], list) else pl.String
     frame = pl.DataFrame({"text": pl.Series(texts, dtype=dtype), "gold": pl.Series(golds or [""] * len(texts))})
     with about("text"):
         for layer in layers(check.lanes(), frame.schema):
@@ -231,10 +232,11 @@ def test_squad():
 
 def test_golds_without_words_count_only_where_all_are():
     check = check_of("equals", value="", normalize="squad")
-    assert check.counting_golds(["The", "cat", "!"]) == ["cat"]
-    assert check.counting_golds(["The", "!"]) == ["The"]
-    assert check.counting_golds([]) == []
-    assert check_of("equals", value="").counting_golds(["", "a"]) == ["", "a"]
+    counting = check.gold_kind.counting(check.params)
+    assert counting(["The", "cat", "!"]) == ["cat"]
+    assert counting(["The", "!"]) == ["The"]
+    assert counting([]) == []
+    assert check.gold_kind.counting(check_of("equals", value="").params) is None
 
 
 def test_golds_without_words_do_not_count_in_columns_either():
@@ -412,3 +414,17 @@ def test_nulls_in_json_text_within_a_struct_stay():
     frame = pl.DataFrame({"completion": ['{"a": null}', "{}"], "gold": [{"text": '{"of": {"a": null}}'}] * 2})
     spec = {"checks": [{"type": "json_match", "value": {"column": "gold.text.of"}}]}
     assert score(frame, spec)["reward"].to_list() == [1.0, 0.0]
+
+
+def test_a_class_may_say_how_it_takes_golds_in_the_former_words():
+    class Whole(Check):
+        type = "whole"
+        whole_gold, takes_list, reading = True, True, ("at",)
+
+    class Worst(Whole):
+        type = "worst"
+        every_gold = True
+
+    assert Whole.gold_kind == GoldKind(whole=True, of_lists=True, same_params=("at",))
+    assert Worst.gold_kind == GoldKind(whole=True, of_lists=True, same_params=("at",), worst=True)
+    assert Check.gold_kind == GoldKind()

@@ -339,7 +339,7 @@ def _structure(values, kind):
 
 def _compares_texts(check):
     """Whether a type compares with a gold that is a text, for which 42 is the same as ``"42"``."""
-    return check.gold != "" and not check.json_gold and not check.measured_gold
+    return check.gold != "" and not check.gold_kind.is_json and not check.gold_kind.measured
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,10 @@ def expected(text, schema):
     if text is None:
         return None
     try:
-        return {"reason": missing_keys(text, schema_keys(schema)) or None, "error": None}
+        reason = missing_keys(text, schema_keys(schema))
+        return {"score": float(not reason), "reason": reason or None, "error": None}
     except ValueError as wrong:
-        return {"reason": f"ValueError: {wrong}", "error": f"ValueError: {wrong}"}
+        return {"score": 0.0, "reason": f"ValueError: {wrong}", "error": f"ValueError: {wrong}"}
 
 
 def assert_columns_agree(frame):

@@ -27,6 +27,7 @@ from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
 __all__ = [
     "OVERFLOW",
+    "RESULTS",
     "label_of",
     "lines",
     "lines_expr",
@@ -38,6 +39,8 @@ __all__ = [
     "reward_steps",
     "run_passes",
     "run_passes_expr",
+    "verdict_exprs",
+    "verdicts",
     "verifier_score",
     "verifier_steps",
 ]
@@ -356,3 +359,46 @@ def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
         return column_of_table.gather(codes)
 
     return code.cast(pl.UInt32).map_batches(look_up, return_dtype=pl.String, is_elementwise=True)
+
+
+# ── the columns of every result ─────────────────────────────────────────────────────────────────────────────────────────
+
+RESULTS = ("reward", "passed", "feedback", "error")
+"""Columns of every result, in order."""
+
+
+def verdicts(
+    verifiers: Sequence[VerifierSpec],
+    total: float | None,
+    scores: Sequence[float | None],
+    outcomes: Sequence[Sequence[Outcome | None]],
+) -> dict[str, object]:
+    """Return the results of a scored row besides its reward.
+
+    Args:
+        verifiers: The verifiers of the run.
+        total: The reward; None if a sum is not a finite number.
+        scores: The score of each verifier; None if it is not a finite number, or for a member of a rubric that does not apply.
+        outcomes: For each verifier, the outcomes of its checks; None for one that did not run.
+    """
+    runnable = (
+        [outcome for outcome, spec in zip(row, verifier.checks, strict=True) if spec.check is not None]
+        for row, verifier in zip(outcomes, verifiers, strict=True)
+    )
+    return {
+        "passed": run_passes(verifiers, total, map(passes, verifiers, scores, runnable)),
+        "feedback": lines(verifiers, outcomes, errors=False),
+        "error": lines(verifiers, outcomes, errors=True) or (OVERFLOW if total is None else None),
+    }
+
+
+def verdict_exprs(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
+    """``verdicts`` as hidden columns, which also cover rows that are not scored."""
+    is_scored = pl.col(UNSCORED).is_null()
+    errors = lines_expr(verifiers, errors=True)
+    overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
+    return [
+        pl.when(is_scored).then(run_passes_expr(verifiers)).alias(hidden("passed")),
+        pl.when(is_scored).then(lines_expr(verifiers, errors=False)).alias(hidden("feedback")),
+        pl.coalesce(UNSCORED, pl.when(errors != "").then(errors), overflow).alias(hidden("error")),
+    ]

@@ -464,4 +464,4 @@ def short_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr
     if spec.parts or spec.threshold is not None or spec.subject is not None:
         return score < 1.0
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
-    return check.short_expr(score, error)
+    return check.short_expr(score, error) if isinstance(check, RunCheck) else score < 1.0

@@ -3,7 +3,7 @@
 import builtins
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,9 +12,10 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
 from assay.calls.places import failure
-from assay.errors import encodable
+from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
 from assay.expressions.mixed import untyped
+from assay.expressions.pairs import quoted_expr
 from assay.steps.base import Step
 from assay.steps.sources import Source
 from assay.values.params import Params
@@ -27,6 +28,8 @@ __all__ = [
     "NO_SCORE",
     "Check",
     "Example",
+    "GoldCompared",
+    "GoldKind",
     "Outcome",
     "Params",
     "Row",
@@ -39,7 +42,7 @@ Row = Mapping[str, Any]
 """One rollout as ``row()`` gets it: ``completion`` is its text (str), other columns are as loaded."""
 
 ANSWER_STEPS = ({"after": "####"}, "boxed", {"tag": "answer"})
-"""Steps for answers in solutions; see ``Check.gold_steps``."""
+"""Steps for answers in solutions; see ``GoldKind.steps``."""
 
 JSON_STEPS = ("fence", {"tag": "answer"}, {"json": "last"})
 """Steps for JSON in texts."""
@@ -92,6 +95,51 @@ class Outcome:
         return {"score": self.score, "reason": self.reason, "error": self.error, "extra": self.extra}
 
 
+@dataclass(frozen=True)
+class GoldKind:
+    """How a type takes its golds.
+
+    Attributes:
+        whole: Whether a list is one gold, not several.
+        is_json: Whether a gold is a JSON value: ``Params`` takes it as it stands in a spec, and as JSON text; rows' lists and
+            objects come as text.
+        worst: Whether the worst of several golds counts, not the best.
+        measured: Whether a gold is a length, and a list stands for the number of its items.
+        lazy: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds are
+            not looked at before.
+        same_params: Params that say what the check reads, by field: they are the same on every row.
+        of_lists: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
+        is_joined: Whether, with some params, a text is compared with all golds of a row together. Then ``Params`` takes a list of
+            texts, too, and ``answer_by`` golds as List(String), of at least one text.
+        counting: With some params, a function that returns those of a row's golds that count, as text; None if all do.
+        steps: With some params, the steps that may read a gold from a text that the type cannot use as it stands, the likeliest
+            first.
+    """
+
+    whole: bool = False
+    is_json: bool = False
+    worst: bool = False
+    measured: bool = False
+    lazy: bool = False
+    same_params: tuple[str, ...] = ()
+    of_lists: bool = False
+    is_joined: Callable[[Any], bool] = lambda _: False
+    counting: Callable[[Any], Callable[[list[str]], list[str]] | None] = lambda _: None
+    steps: Callable[[Any], tuple[Any, ...]] = lambda _: ()
+
+
+_FORMER = {
+    "whole_gold": "whole",
+    "json_gold": "is_json",
+    "every_gold": "worst",
+    "measured_gold": "measured",
+    "lazy_golds": "lazy",
+    "reading": "same_params",
+    "takes_list": "of_lists",
+}
+"""Attributes of classes that say the same as fields of ``GoldKind``."""
+
+
 class Check:
     """Base class of all checks, built-in and custom.
 
@@ -111,16 +159,10 @@ class Check:
         joint: Separator of a row's reasons for a check with several; ``""`` for a check with one.
         gold: The param that the text is compared with, if there is one. Specs may take it from a column, and give several: the best
             score counts.
-        whole_gold: Whether a list is one gold, not several.
+        gold_kind: How the type takes its golds, and what else it compares.
         in_files: Params whose value may be the name of a ``.json`` file beside the spec.
-        json_gold: Whether a gold is a JSON value: ``Params`` takes it as it stands in a spec, and as JSON text; rows' lists and
-            objects come as text.
-        every_gold: Whether the worst of several golds counts instead.
-        measured_gold: Whether a gold is a length, and a list stands for the number of its items.
-        lazy_golds: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds
-            are not looked at before.
-        reading: Params that say what the check reads, by field: they are the same on every row.
-        takes_list: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
+        claim_words: Template of ``claim``: ``contains {check.shown}``.
+        fault_words: Template of ``complaint``; one that ends in ``{check.shown}`` also gives the reasons for golds from columns.
         libraries: The distributions whose versions decide verdicts, each with the versions that have been tested; none if any will do.
         params: This check's params.
         limits: The run's limits for Python code; None for no limits.
@@ -136,17 +178,18 @@ class Check:
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
     gold: ClassVar[str] = ""
-    whole_gold: ClassVar[bool] = False
-    json_gold: ClassVar[bool] = False
+    gold_kind: ClassVar[GoldKind] = GoldKind()
     in_files: ClassVar[tuple[str, ...]] = ()
-    every_gold: ClassVar[bool] = False
-    measured_gold: ClassVar[bool] = False
-    lazy_golds: ClassVar[bool] = False
-    reading: ClassVar[tuple[str, ...]] = ()
-    takes_list: ClassVar[bool] = False
+    claim_words: ClassVar[str] = "meets {check.type}"
+    fault_words: ClassVar[str] = "fails {check.type}"
     libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     Params: ClassVar[builtins.type[Params]] = Params
     limits: Limits | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if said := {_FORMER[name]: value for name, value in vars(cls).items() if name in _FORMER}:
+            cls.gold_kind = replace(cls.gold_kind, **said)
 
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
@@ -174,63 +217,28 @@ class Check:
 
     def expr(self) -> pl.Expr:
         """Return ``row`` as an elementwise expression over ``expressions.lane.text()`` and the columns of ``lanes()``."""
-        return self._row_lane().col.struct.field("score")
+        lane = self.answer_lane()
+        assert lane is not None  # noqa: S101  (a check without one defines ``expr``)
+        score = lane.col.struct.field("score")
+        return score if self.graded or type(self).answer_lane is Check.answer_lane else score == 1.0
 
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return ``expr`` with each row's gold from a column: a column-to-column lane.
+    def answer_lane(self) -> Lane | None:
+        """Return the shared column with score, reason and error of each row, as a struct; None for a check that defines ``expr``."""
+        if self.has_expr:
+            return None
+        names = ("completion", *self.reads)
+        dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
-        Args:
-            golds: The gold of each row as text: String, null where there is none. Each is one that ``Params`` accepts. With
-                ``whole_gold``, List(String), of at least one text.
+        def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
+            return None if row["completion"] is None else self.outcome(row).fields
 
-        Returns:
-            The expression, of the type of ``expr``; it must not read this check's own gold. None if there is none: each row's check
-            then scores in Python.
-        """
-        del golds
-        return None
+        def build(schema: pl.Schema) -> pl.Expr:
+            columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
+            columns += [exactly(name) for name in self.may_read if name in schema]
+            rows = row_of([text().alias(names[0]), *columns])
+            return rowwise(rows, outcome, dtype, each=partial(_each, self.limits))
 
-    def explain_by(self) -> str:
-        """Return which engine runs ``expr_by``."""
-        return "columns: column to column"
-
-    def answer_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return score, reason and error of each row, given its gold, as one struct; None if ``expr_by`` and ``reason_by`` do.
-
-        Args:
-            golds: As for ``expr_by``.
-
-        Returns:
-            A struct of ``score``, ``reason`` and ``error``, null where there is no gold; the reason is ``""`` where the score is 1.
-        """
-        del golds
-        return None
-
-    @property
-    def drops_golds(self) -> bool:
-        """Whether ``counting_golds`` may drop any."""
-        return False
-
-    def counting_golds(self, golds: list[str]) -> list[str]:
-        """Return those of a row's golds that count, as text."""
-        return golds
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        """Steps that may read a gold from a text that the type cannot use as it stands, the likeliest first."""
-        return ()
-
-    @property
-    def joins_golds(self) -> bool:
-        """Whether a text is compared with all golds of a row together.
-
-        Then ``Params`` takes a list of texts, too, and ``answer_by`` golds as List(String), of at least one text.
-        """
-        return False
-
-    def lanes_by(self) -> tuple[Lane, ...]:
-        """Return the shared columns that ``expr_by`` reads."""
-        return ()
+        return Lane(f"rows:{self._identity()}", build)
 
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
@@ -241,24 +249,6 @@ class Check:
     def references(self) -> list[Reference]:
         """The values that rows bring for its params, in order."""
         return [reference for _, reference in self.named_references]
-
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return the golds that ``Params`` accepts, and null for the others; None to ask ``Params`` about each of them.
-
-        Args:
-            golds: Texts: String, null where there is none.
-        """
-        del golds
-        return None
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return ``reason_expr`` with each row's gold from a column; None if Python writes each reason.
-
-        Args:
-            golds: As for ``expr_by``, null where no reason is needed.
-        """
-        del golds
-        return None
 
     def missing(self, row: Row) -> str | None:
         """Return why a row has no gold that the check can use; None if it has one."""
@@ -291,31 +281,32 @@ class Check:
 
     def claim(self) -> str:
         """Return what holds when the check passes, as a clause without a subject: ``contains "refund"``."""
-        return f"meets {self.type}"
+        return self.claim_words.format(check=self)
 
     def complaint(self) -> str:
         """Return the reason of a failing row, if it is the same for every row."""
-        return f"fails {self.type}"
+        return self.fault_words.format(check=self)
+
+    @property
+    def shown(self) -> str:
+        """The gold as ``claim_words`` and ``fault_words`` show it."""
+        return quoted(getattr(self.params, self.gold))
 
     def reason(self, row: Row) -> str:
         """Return why one row scored below 1."""
         del row
         return self.complaint()
 
-    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
-        """Return an expression for whether a row gets a reason, given its score and its error."""
-        del error
-        return score < 1.0
-
     def reason_expr(self) -> pl.Expr:
         """Return ``reason`` as an expression; only used where the score is below 1."""
-        return pl.lit(encodable(self.complaint())) if self.has_expr else self._row_lane().col.struct.field("reason")
+        lane = self.answer_lane()
+        return pl.lit(encodable(self.complaint())) if lane is None else lane.col.struct.field("reason")
 
     @property
     def one_complaint(self) -> bool:
         """Whether every failing row has the same reason."""
         cls = type(self)
-        return self.has_expr and cls.reason is Check.reason and cls.reason_expr is Check.reason_expr
+        return self.answer_lane() is None and cls.reason is Check.reason and cls.reason_expr is Check.reason_expr
 
     def error(self, row: Row) -> str | None:
         """Return the error of a row whose ``row()`` does not raise; None if there is none."""
@@ -324,14 +315,10 @@ class Check:
 
     def error_expr(self) -> pl.Expr | None:
         """Return the error of a row, raised or not, as a String expression; None if there never is one."""
-        return None if self.has_expr else self._row_lane().col.struct.field("error")
+        lane = self.answer_lane()
+        return None if lane is None else lane.col.struct.field("error")
 
     # ── rows that cannot be scored, and results beside the score ────────────────────────────────────────────────────────
-
-    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
-        """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
-        del schema
-        return []
 
     def remark_expr(self) -> pl.Expr | None:
         """Return a remark on a row that does not affect its score, as a String expression that is null on most rows.
@@ -344,7 +331,8 @@ class Check:
 
     def lanes(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr`` and ``reason_expr`` read."""
-        return () if self.has_expr else (self._row_lane(),)
+        lane = self.answer_lane()
+        return () if lane is None else (lane,)
 
     def explain(self) -> str:
         """Return which engine runs the check, and why."""
@@ -382,28 +370,65 @@ class Check:
 
     @property
     def has_expr(self) -> bool:
-        """Whether the check defines ``expr``."""
-        return type(self).expr is not Check.expr
+        """Whether the check defines ``expr``, or a column of answers."""
+        cls = type(self)
+        return cls.expr is not Check.expr or cls.answer_lane is not Check.answer_lane
 
     def _identity(self) -> str:
         """Return a key that is unique per check; classes made by a factory share a name, but not their verdicts."""
         return f"{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}"
 
-    def _row_lane(self) -> Lane:
-        names = ("completion", *self.reads)
-        dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
-        def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
-            return None if row["completion"] is None else self.outcome(row).fields
+class GoldCompared(Check):
+    """Base class of our checks whose golds may come from a column, compared with texts column to column."""
 
-        within = partial(_each, self.limits)
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return ``expr`` with each row's gold from a column: a column-to-column lane.
 
-        def build(schema: pl.Schema) -> pl.Expr:
-            columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
-            columns += [exactly(name) for name in self.may_read if name in schema]
-            return rowwise(row_of([text().alias(names[0]), *columns]), outcome, dtype, each=within)
+        Args:
+            golds: The gold of each row as text: String, null where there is none. Each is one that ``Params`` accepts. If golds are
+                whole, List(String), of at least one text.
 
-        return Lane(f"rows:{self._identity()}", build)
+        Returns:
+            The expression, of the type of ``expr``; it must not read this check's own gold. None if there is none: each row's check
+            then scores in Python.
+        """
+        del golds
+        return None
+
+    def explain_by(self) -> str:
+        """Return which engine runs ``expr_by``."""
+        return "columns: column to column"
+
+    def answer_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return score, reason and error of each row, given its gold, as one struct; None if ``expr_by`` and ``reason_by`` do.
+
+        Args:
+            golds: As for ``expr_by``.
+
+        Returns:
+            A struct of ``score``, ``reason`` and ``error``, null where there is no gold; the reason is ``""`` where the score is 1.
+        """
+        del golds
+        return None
+
+    def lanes_by(self) -> tuple[Lane, ...]:
+        """Return the shared columns that ``expr_by`` reads."""
+        return ()
+
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return the golds (String) that ``Params`` accepts, null for the others; None to ask ``Params`` about each of them."""
+        del golds
+        return None
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return ``reason_expr`` with each row's gold from a column; None if Python writes each reason.
+
+        Args:
+            golds: As for ``expr_by``, null where no reason is needed.
+        """
+        words, gold, rest = self.fault_words.partition("{check.shown}")
+        return quoted_expr(golds, words) if gold and not rest else None
 
 
 class RunCheck(Check):
@@ -422,6 +447,16 @@ class RunCheck(Check):
     nullable: ClassVar[bool] = False
     spared: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
+        del schema
+        return []
+
+    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
+        """Return an expression for whether a row gets a reason, given its score and its error."""
+        del error
+        return score < 1.0
+
     def column_notes(self, schema: pl.Schema) -> list[str]:
         """Return notes for the user on the columns that the check reads."""
         del schema
@@ -438,7 +473,9 @@ class RunCheck(Check):
 
     def extra_expr(self) -> pl.Expr:
         """Return the value of the column ``extra`` as an expression."""
-        return self._row_lane().col.struct.field("extra")
+        lane = self.answer_lane()
+        assert lane is not None  # noqa: S101  (as in ``expr``)
+        return lane.col.struct.field("extra")
 
     def skipped_expr(self) -> pl.Expr | None:
         """Return whether the check does not apply to a row, as a Boolean expression; None if it applies to all of them."""

@@ -5,15 +5,15 @@ A gold that the check cannot use is dropped; a row without any other has none.
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import polars as pl
 
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits, own_failure
-from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
+from assay.checks.base import Check, GoldCompared, GoldKind, Outcome, Row, RunCheck, is_ours
 from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import encodable, said_by
@@ -64,7 +64,6 @@ class GoldCheck(RunCheck):
         self.type = check.type  # type: ignore[misc]
         self.bounded = check.bounded  # type: ignore[misc]
         self.joint = check.joint  # type: ignore[misc]
-        self.takes_list = check.takes_list  # type: ignore[misc]
         self.libraries = {**self._bare.libraries, **gold_chain.libraries}  # type: ignore[misc]
         self.reads = check.reads  # type: ignore[misc]
         self.stays = tuple(name for name in columns_of(self.references) if name not in check.reads)  # type: ignore[misc]
@@ -78,9 +77,13 @@ class GoldCheck(RunCheck):
         return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
 
     @property
+    def gold_kind(self) -> GoldKind:  # type: ignore[override]
+        return self.checks.gold_kind
+
+    @property
     def compares(self) -> bool:
         """Whether the output is compared with a gold, not measured by it."""
-        return bool(self.checks.gold) and not self.checks.measured_gold
+        return bool(self.checks.gold) and not self.gold_kind.measured
 
     def _in_specs(self, field: str) -> str:
         """Return the name of a param in specs; ``""`` for that of a gold where the type has none."""
@@ -99,7 +102,7 @@ class GoldCheck(RunCheck):
             params[name] = value
         if self.checks.gold not in params:
             return self._usable([params])
-        return self._usable([params | {self.checks.gold: gold} for gold in self._golds(row)])
+        return self._usable(params | {self.checks.gold: gold} for gold in self._golds(row))
 
     def solution(self, row: Row) -> str | None:
         """Return a gold of a row that is a whole solution with its answer behind ``####``, though no step reads that; None if none is."""
@@ -110,19 +113,21 @@ class GoldCheck(RunCheck):
     def _golds(self, row: Row) -> list[Any]:
         """Return the golds of a row as the type takes them: texts, or lists of texts."""
         golds = self._stepped_golds(row)
-        return [golds] if golds and self._bare.joins_golds else golds
+        return [golds] if golds and self.gold_kind.is_joined(self._bare.params) else golds
 
     def _stepped_golds(self, row: Row) -> list[Any]:
         stepped = (self._stepped(value) for _, value in self._present(row))
         golds = [gold for gold in stepped if gold is not None]
-        return golds if self.checks.whole_gold or self.checks.json_gold else self._bare.counting_golds(golds)
+        return (
+            golds if self._counting is None or self.gold_kind.whole or self.gold_kind.is_json else self._counting(golds)
+        )
 
     def _present(self, row: Row) -> list[tuple[Any, Any]]:
         """Return the golds of a row before their steps, without nulls, each with the literal or the reference it comes from."""
         given = self.given[self.checks.gold]
-        if self.checks.whole_gold or self.checks.json_gold:
+        if self.gold_kind.whole or self.gold_kind.is_json:
             value = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
-            if not self.checks.json_gold:
+            if not self.gold_kind.is_json:
                 return [(given, whole) for whole in _wholes(value)]
             return [] if value is None else [(given, value)]
         values = ((item, resolved(item, row)) for item in _listed(given))
@@ -130,7 +135,7 @@ class GoldCheck(RunCheck):
 
     def _items(self, value: Any) -> list[Any]:
         """Return the values that one value stands for, each a gold."""
-        return [len(value)] if self.checks.measured_gold and isinstance(value, list) else _listed(value)
+        return [len(value)] if self.gold_kind.measured and isinstance(value, list) else _listed(value)
 
     def _stepped(self, value: Any) -> Any:
         """Return a gold after its steps, as the type takes it; None if they find nothing, or fail."""
@@ -142,38 +147,41 @@ class GoldCheck(RunCheck):
             return None
 
     def _run_steps(self, value: Any) -> Any:
-        if self.checks.json_gold:
+        if self.gold_kind.is_json:
             result = self.gold_chain.row(json_text(value))
             return None if result is None else json_text(result)
-        if self.checks.whole_gold and isinstance(value, list):
+        if self.gold_kind.whole and isinstance(value, list):
             items = [self.gold_chain.row(gold_text(item)) for item in value if item is not None]
             return [gold_text(item) for item in items if item is not None] or None
         result = self.gold_chain.row(gold_text(value))
-        return result if result is None or (self.checks.whole_gold and isinstance(result, list)) else gold_text(result)
+        return result if result is None or (self.gold_kind.whole and isinstance(result, list)) else gold_text(result)
 
     @cached_property
     def _bare(self) -> Check:
         """The check without what rows bring."""
         params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
-        gold: Any = [""] if self.checks.whole_gold else ""
+        gold: Any = [""] if self.gold_kind.whole else ""
         check = self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
         check.limits = self.limits
         return check
 
-    def _usable(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
+    def _usable(self, variants: Iterable[Mapping[str, Any]]) -> list[Check]:
+        """Return the checks of those params that the type takes."""
         checks = []
         for params in variants:
             try:
-                checks += self._build([params])
+                checks.append(self._check_of(params))
             except Exception:  # noqa: BLE001, S112  (a pattern raises what re raises; a user's Params may raise anything)
                 continue
         return checks
 
-    def _build(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
-        checks = [self.checks(self.checks.Params.model_validate(params, context=OF_ROW)) for params in variants]
-        for check in checks:
-            check.limits = self.limits
-        return checks
+    def _check_of(self, params: Mapping[str, Any]) -> Check:
+        check = self.checks(self.checks.Params.model_validate(params, context=OF_ROW))
+        check.limits = self.limits
+        return check
+
+    def _with_gold(self, gold: Any) -> dict[str, Any]:
+        return {**self.given, self.checks.gold: gold}
 
     def missing(self, row: Row) -> str | None:
         return None if self.candidates(row) else self.why_none(row)
@@ -217,8 +225,12 @@ class GoldCheck(RunCheck):
                 raise
             return unusable(name_of(given, self._in_specs(field)), text, f": {said_by(exception)}")
         if gold is not None:
-            return self._refusal({**params, field: gold}, given, reading_steps(text, self._bare.gold_steps, reads))
-        hint = reading_steps(text, self._bare.gold_steps, reads) or "it can be used without goldOn" * reads(text)
+            return self._refusal(
+                {**params, field: gold}, given, reading_steps(text, self.gold_kind.steps(self._bare.params), reads)
+            )
+        hint = reading_steps(
+            text, self.gold_kind.steps(self._bare.params), reads
+        ) or "it can be used without goldOn" * reads(text)
         return unusable(name_of(given, self._in_specs(field)), text, ", in which goldOn finds nothing", hint)
 
     def _refusal(self, params: Mapping[str, Any], given: Any = None, hint: str = "") -> str:
@@ -230,7 +242,7 @@ class GoldCheck(RunCheck):
             hint: What would read the gold.
         """
         try:
-            self._build([params])
+            self._check_of(params)
         except Exception as error:  # noqa: BLE001  (as for ``_usable``)
             fields, refused, fault = self.checks.Params.model_fields, field_at_fault(error), fault_of(error)
             field = next((name for name in params if refused in (name, fields[name].alias)), self.checks.gold)
@@ -248,7 +260,7 @@ class GoldCheck(RunCheck):
 
     def _best(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Return the outcome of the best gold, the first of equals; one that raises counts only if all do."""
-        choose = min if self.checks.every_gold else max
+        choose = min if self.gold_kind.worst else max
         best = choose(
             [outcome for outcome in outcomes if outcome.error is None] or outcomes[:1],
             key=lambda outcome: outcome.score,
@@ -260,37 +272,27 @@ class GoldCheck(RunCheck):
     def missing_expr(self) -> pl.Expr | None:
         return self._why_lane().col if self.references else None
 
-    def expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("error")
-
     def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(), self._why_lane()) if self.references else (self._lane(),)
+        return (self.answer_lane(), self._why_lane()) if self.references else (self.answer_lane(),)
 
     def _why_lane(self) -> Lane:
         """Why a row has no gold that can be used: String, null where it has one."""
-        lane = self._lane()
+        lane = self.answer_lane()
+
+        def whys(rows: pl.Series) -> pl.Series:
+            if rows.null_count() == len(rows):
+                return nulls(rows, pl.String)
+            values, which = distinct_rows(rows.drop_nulls())
+            texts = pl.Series([self.why_none(row) for row in values.to_list()], dtype=pl.String)
+            return texts.gather(which).gather(positions(rows.is_not_null())).alias(rows.name)
 
         def build(schema: pl.Schema) -> pl.Expr:
             without = pl.when(lane.col.struct.field("missing")).then(self._brought_expr(schema))
-            return without.map_batches(self._whys, pl.String, is_elementwise=True)
+            return without.map_batches(whys, pl.String, is_elementwise=True)
 
         return Lane(f"no {lane.name}", build, after=(lane,))
 
-    def _whys(self, rows: pl.Series) -> pl.Series:
-        """``why_none`` for rows without a gold; the others are null."""
-        if rows.null_count() == len(rows):
-            return nulls(rows, pl.String)
-        values, which = distinct_rows(rows.drop_nulls())
-        whys = pl.Series([self.why_none(row) for row in values.to_list()], dtype=pl.String)
-        return whys.gather(which).gather(positions(rows.is_not_null())).alias(rows.name)
-
-    def _lane(self) -> Lane:
+    def answer_lane(self) -> Lane:
         needs: tuple[Lane, ...] = ()
         if self._literals is not None and self._in_columns:
             needs = tuple(lane for check in self._literals for lane in check.lanes())
@@ -314,21 +316,23 @@ class GoldCheck(RunCheck):
         golds = self._golds({})
         if not golds:
             raise ValueError(f"params.{self._in_specs(gold)} has no gold")
-        return self._build([self.given | {gold: value} for value in golds])
+        return [self._check_of(self._with_gold(value)) for value in golds]
 
     @property
     def _in_columns(self) -> bool:
         """Whether the type is one of ours with columns."""
-        return is_ours(self.checks) and self.checks.expr is not Check.expr
+        return is_ours(self.checks) and self._bare.has_expr
 
     @cached_property
-    def _template(self) -> Check | None:
+    def _template(self) -> GoldCompared | None:
         """The check whose ``expr_by`` compares texts with golds, if only the gold is a matter of the row; None if rows take Python."""
         others = (value for name, value in self.given.items() if name != self.checks.gold)
         if not self._in_columns or any(isinstance(value, Reference) for value in others):
             return None
-        gold = pl.lit([""] if self.checks.whole_gold else "")
-        return None if self.gold_chain.gives_list or self._bare.expr_by(gold) is None else self._bare
+        gold = pl.lit([""] if self.gold_kind.whole else "")
+        if self.gold_chain.gives_list or not isinstance(self._bare, GoldCompared) or self._bare.expr_by(gold) is None:
+            return None
+        return self._bare
 
     def _gold_lane(self) -> Lane:
         """The golds of each row that can be used: a text, or a list of texts; all null if rows take Python."""
@@ -338,16 +342,18 @@ class GoldCheck(RunCheck):
         golds, lists = self._gold_text_expr(schema), self._gold_lists_expr(schema)
         if self._template is None or not (self._has_one_gold(schema) or self._has_list(schema)):
             return pl.lit(None, dtype=pl.String)
-        if self.checks.whole_gold and lists is not None:
+        if self.gold_kind.whole and lists is not None:
             items = lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls()
             return pl.when(items.list.len() > 0).then(items)
-        if self._bare.joins_golds:
+        if self.gold_kind.is_joined(self._bare.params):
             return self._joined_expr(schema, golds, lists)
         if golds is not None:
             return self._usable_expr(self._stepped_expr(golds))
         if lists is None:
             return self._row_lists_expr(schema)
-        golds = self._counting_expr(lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls())
+        golds = lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls()
+        if (counting := self._counting) is not None:
+            golds = rowwise(golds, counting, pl.List(pl.String))
         return golds.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
 
     def _joined_expr(self, schema: pl.Schema, golds: pl.Expr | None, lists: pl.Expr | None) -> pl.Expr:
@@ -359,45 +365,38 @@ class GoldCheck(RunCheck):
         lists = lists.list.drop_nulls()
         return pl.when(lists.list.len() > 0).then(lists)
 
-    def _counting_expr(self, lists: pl.Expr) -> pl.Expr:
-        """Return those golds of each row that count."""
-        return (
-            lists.map_batches(self._counting, pl.List(pl.String), is_elementwise=True)
-            if self._bare.drops_golds
-            else lists
-        )
-
-    def _counting(self, lists: pl.Series) -> pl.Series:
-        golds = [golds and self._bare.counting_golds(golds) for golds in lists.to_list()]
-        return pl.Series(lists.name, golds, dtype=pl.List(pl.String))
+    @property
+    def _counting(self) -> Callable[[list[str]], list[str]] | None:
+        """What returns those golds of a row that count; None if all do."""
+        return self.gold_kind.counting(self._bare.params)
 
     def _has_one_gold(self, schema: pl.Schema) -> bool:
         """Whether columns have the gold of each row, if it has one; golds that are joined are one."""
-        if self._bare.joins_golds:
+        if self.gold_kind.is_joined(self._bare.params):
             return True
-        read = self._gold_lists_expr if self.checks.whole_gold else self._gold_text_expr
+        read = self._gold_lists_expr if self.gold_kind.whole else self._gold_text_expr
         return read(schema) is not None
 
     def _has_list(self, schema: pl.Schema) -> bool:
         """Whether rows may have several golds, of which columns find the best."""
-        one_for_a_row = self.checks.whole_gold or self.checks.measured_gold or self.checks.lazy_golds
+        one_for_a_row = self.gold_kind.whole or self.gold_kind.measured or self.gold_kind.lazy
         return not (one_for_a_row or self._has_one_gold(schema))
 
     def _gold_text_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the gold of each row as text; None if a row may have several, or it takes Python to find it."""
         gold = self.given.get(self.checks.gold)
-        if not isinstance(gold, Reference) or (self.checks.json_gold and not gold.is_text(schema)):
+        if not isinstance(gold, Reference) or (self.gold_kind.is_json and not gold.is_text(schema)):
             return None
-        lengths = gold.sizes_expr(schema) if self.checks.measured_gold else None
+        lengths = gold.sizes_expr(schema) if self.gold_kind.measured else None
         return gold.gold_expr(schema) if lengths is None else lengths.cast(pl.String)
 
     def _gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the golds of each row as a list of texts; None if it takes Python to find them."""
         gold = self.given.get(self.checks.gold)
-        if not isinstance(gold, Reference) or self.checks.json_gold or self.checks.measured_gold:
+        if not isinstance(gold, Reference) or self.gold_kind.is_json or self.gold_kind.measured:
             return None
         lists = gold.gold_lists_expr(schema)
-        if lists is None and self.checks.whole_gold and (single := gold.gold_expr(schema)) is not None:
+        if lists is None and self.gold_kind.whole and (single := gold.gold_expr(schema)) is not None:
             return pl.when(single.is_not_null()).then(pl.concat_list(single))
         return lists
 
@@ -410,16 +409,23 @@ class GoldCheck(RunCheck):
     def _usable_expr(self, golds: pl.Expr) -> pl.Expr:
         """Return the golds that the type can use; null for the others."""
         assert self._template is not None  # noqa: S101  (see _gold_expr)
-        usable = golds if self.checks.lazy_golds else self._template.usable_by(golds)
+        usable = golds if self.gold_kind.lazy else self._template.usable_by(golds)
         return once(golds, self._usable_golds, pl.String) if usable is None else usable
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
-        usable = [bool(self._usable([self.given | {self.checks.gold: gold}])) for gold in golds.to_list()]
+        usable = [bool(self._usable([self._with_gold(gold)])) for gold in golds.to_list()]
         return pl.DataFrame().select_seq(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
 
     def _row_lists_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return the golds of each row that the type can use, found in Python; rows with the same values share the work."""
-        lists = self._brought_expr(schema).map_batches(self._row_lists, pl.List(pl.String), is_elementwise=True)
+
+        def row_lists(rows: pl.Series) -> pl.Series:
+            values, which = distinct_rows(rows)
+            lists = [self._stepped_golds(row) for row in values.to_list()]
+            golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
+            return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
+
+        lists = self._brought_expr(schema).map_batches(row_lists, pl.List(pl.String), is_elementwise=True)
         return lists.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
 
     def _brought_expr(self, schema: pl.Schema) -> pl.Expr:
@@ -427,12 +433,6 @@ class GoldCheck(RunCheck):
         names = [name for name in columns_of(self.references) if name in schema]
         # without any, a column of as many rows
         return row_of(map(exactly, names) if names else [text().is_null().alias("")])
-
-    def _row_lists(self, rows: pl.Series) -> pl.Series:
-        values, which = distinct_rows(rows)
-        lists = [self._stepped_golds(row) for row in values.to_list()]
-        golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
-        return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
         if self._literals is not None and self._in_columns:
@@ -446,7 +446,7 @@ class GoldCheck(RunCheck):
 
     def _literal_expr(self, checks: Sequence[Check]) -> pl.Expr:
         """``outcome`` for golds that are the same on every row: the best of several checks."""
-        choose = pl.min_horizontal if self.checks.every_gold else pl.max_horizontal
+        choose = pl.min_horizontal if self.gold_kind.worst else pl.max_horizontal
         scores = [check.expr().cast(pl.Float64) for check in checks]
         errors = [check.error_expr() for check in checks]
         scores = [
@@ -464,7 +464,7 @@ class GoldCheck(RunCheck):
         score = pl.when(error.is_not_null()).then(0.0).otherwise(best)
         return pl.struct(score=score, reason=reason, error=error, missing=pl.lit(value=False)).cast(_ANSWER)
 
-    def _column_expr(self, template: Check) -> pl.Expr:
+    def _column_expr(self, template: GoldCompared) -> pl.Expr:
         """``outcome`` for one gold from each row, column to column."""
         golds = self._gold_lane().col
         if (answer := template.answer_by(golds)) is not None:
@@ -479,10 +479,19 @@ class GoldCheck(RunCheck):
         reason = self._reason_expr(template, golds, text().is_not_null() & (score < 1.0))
         no_text = pl.lit(None, dtype=pl.String)
         answer = pl.struct(score=score, reason=reason, error=no_text, missing=golds.is_null()).cast(_ANSWER)
-        if not self.checks.lazy_golds:
+        if not self.gold_kind.lazy:
             return answer
         open_pairs = pl.when(golds.is_not_null() & score.is_null()).then(pairs)
-        by_python = rowwise(open_pairs, self._answer_to, _ANSWER, each=self._each_pair)
+
+        def answers(function: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+            return [
+                dict(zip(_ANSWER.to_schema(), answer, strict=True)) for answer in _each(self.limits, function, rows)
+            ]
+
+        def answer_of(row: Row) -> _Answer:
+            return self._answered(self._usable([self._with_gold(row["gold"])]), row)
+
+        by_python = rowwise(open_pairs, answer_of, _ANSWER, each=answers)
         return pl.when(by_python.is_not_null()).then(by_python).otherwise(answer)
 
     def _best_of_lists(self, columns: Sequence[pl.Series]) -> pl.Series:
@@ -498,14 +507,14 @@ class GoldCheck(RunCheck):
                 pairs = pairs.with_columns_seq(layer)
             if (answer := self._template.answer_by(pl.col("gold"))) is not None:
                 answers = _best_answers(
-                    pairs.select_seq(answer=answer).unnest("answer"), rows["size"], self.checks.every_gold
+                    pairs.select_seq(answer=answer).unnest("answer"), rows["size"], self.gold_kind.worst
                 )
                 answers = in_place(pl.concat([rows.select_seq("at"), answers], how="horizontal"), len(texts))
                 return answers.with_columns_seq(missing=sizes == 0).to_struct(texts.name).cast(_ANSWER)
             by = self._template.expr_by(pl.col("gold"))
             assert by is not None  # noqa: S101  (as above)
             pairs = pairs.select_seq("gold", score=by.cast(pl.Float64))
-            best = pairs[first_of_each(pairs["score"], rows["size"], lowest=self.checks.every_gold)]
+            best = pairs[first_of_each(pairs["score"], rows["size"], lowest=self.gold_kind.worst)]
             reason = self._reason_expr(self._template, pl.col("gold"), pl.col("score") < 1.0)
             rows = pl.concat([rows.select_seq("at", TEXT), best], how="horizontal").select_seq(
                 "at", "score", reason=reason
@@ -514,21 +523,13 @@ class GoldCheck(RunCheck):
         answers = in_place(rows, len(texts)).with_columns_seq(error=no_text, missing=sizes == 0)
         return answers.to_struct(texts.name).cast(_ANSWER)
 
-    def _reason_expr(self, template: Check, golds: pl.Expr, fails: pl.Expr) -> pl.Expr:
+    def _reason_expr(self, template: GoldCompared, golds: pl.Expr, fails: pl.Expr) -> pl.Expr:
         """Return why rows fail, given their golds."""
         reason = template.reason_by(pl.when(fails).then(golds))
         pairs = pl.when(fails).then(pl.struct(text().alias("completion"), golds.alias("gold")))
-        return rowwise(pairs, self._reason, pl.String) if reason is None else reason
-
-    def _reason(self, row: Mapping[str, Any]) -> str:
-        return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
-
-    def _answer_to(self, row: Mapping[str, Any]) -> _Answer:
-        """Return the answer for one gold, where columns have none."""
-        return self._answered(self._usable([self.given | {self.checks.gold: row["gold"]}]), row)
-
-    def _each_pair(self, function: Callable[[Any], Any], pairs: list[Any]) -> list[Any]:
-        return [dict(zip(_ANSWER.to_schema(), answer, strict=True)) for answer in _each(self.limits, function, pairs)]
+        if reason is not None:
+            return reason
+        return rowwise(pairs, lambda row: self._check_of(self._with_gold(row["gold"])).reason(row), pl.String)
 
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
         read = self.checks if is_ours(self.checks) else self
@@ -542,37 +543,21 @@ class GoldCheck(RunCheck):
         rows, brought = columns
         distinct, which = distinct_rows(brought)
         values = distinct.to_list()
-        known: dict[int, tuple[list[Check], str | None]] = {}
+        checks_of = lru_cache(maxsize=None)(lambda number: self.candidates(values[number]))
 
         def answer(pair: tuple[Row, int]) -> _Answer:
-            return self._answer_by(values, known, *pair)
+            return self._answered(checks_of(pair[1]), pair[0])
 
-        if not is_ours(self.checks) or self.takes_list or self.checks.reads or self.checks.may_read:
+        if not is_ours(self.checks) or self.gold_kind.of_lists or self.checks.reads or self.checks.may_read:
             answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
             return in_columns(answers, _ANSWER).alias(rows.name)
-        at: dict[tuple[str | None, int], int] = {}
+        places: dict[tuple[str | None, int], int] = {}
         pairs = zip(rows.struct.field("completion").to_list(), which.to_list(), strict=True)
-        numbers = [at.setdefault(pair, len(at)) for pair in pairs]
+        numbers = [places.setdefault(pair, len(places)) for pair in pairs]
         # such a type compares what it has read, and brings limits of its own where it needs them
         limits = None if issubclass(self.checks, PairCheck) else self.limits
-        answers = _each(limits, answer, [({"completion": text}, number) for text, number in at])
+        answers = _each(limits, answer, [({"completion": text}, number) for text, number in places])
         return in_columns(answers, _ANSWER).alias(rows.name).gather(pl.Series(numbers, dtype=pl.UInt32))
-
-    def _answer_by(
-        self, values: Sequence[Row], known: dict[int, tuple[list[Check], str | None]], row: Row, at: int
-    ) -> _Answer:
-        """Return the answer for a row, given what rows bring; ``known`` keeps the checks that it makes."""
-        if at not in known:
-            candidates = self.candidates(values[at])
-            known[at] = candidates, _complaint(candidates)
-        candidates, complaint = known[at]
-        if complaint is None or row["completion"] is None:
-            return self._answered(candidates, row)
-        try:
-            score = candidates[0].row(row)
-        except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
-            return self._answered(candidates, row)
-        return score, complaint if score < 1 else "", None, False
 
     def _answered(self, candidates: Sequence[Check], row: Row) -> _Answer:
         if not candidates or row["completion"] is None:
@@ -626,13 +611,6 @@ def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.D
     last = pl.lit(math.inf if lowest else -math.inf)
     ranks = answers.select_seq(pl.when(pl.col("error").is_null()).then("score").otherwise(last)).to_series()
     return answers[first_of_each(ranks, sizes, lowest=lowest)]
-
-
-def _complaint(checks: Sequence[Check]) -> str | None:
-    """Return why rows fail, if they have one check, of ours, that never fails otherwise; else None."""
-    (check, *others) = checks or (None,)
-    simple = check is not None and not others and is_ours(type(check)) and check.one_complaint and not check.reads
-    return encodable(check.complaint()) if check is not None and simple and check.error_expr() is None else None
 
 
 def _wholes(value: Any) -> list[Any]:

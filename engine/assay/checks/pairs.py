@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import is_score, own_failure
-from assay.checks.base import NO_SCORE, Check, Outcome, Row
+from assay.checks.base import NO_SCORE, GoldCompared, Outcome, Row
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
@@ -19,7 +19,7 @@ Answer = tuple[float, str, str | None]
 """The values of such a struct."""
 
 
-class PairCheck(Check, ABC):
+class PairCheck(GoldCompared, ABC):
     """Base class of checks that compare a text with one gold; a subclass defines ``judge``.
 
     ``row``, ``expr`` and ``expr_by`` follow from it. A subclass for which a package compares many pairs at once overrides
@@ -35,7 +35,7 @@ class PairCheck(Check, ABC):
 
         Args:
             value: The text.
-            gold: The value of the param ``gold``; from a column, its text.
+            gold: The value of the param ``gold``; from a column, its text; None for a type without golds.
         """
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
@@ -57,7 +57,7 @@ class PairCheck(Check, ABC):
 
     @property
     def _gold(self) -> Any:
-        return getattr(self.params, self.gold)
+        return getattr(self.params, self.gold) if self.gold else None
 
     def row(self, row: Row) -> float:
         return self.judge(row["completion"], self._gold)[0]
@@ -70,7 +70,7 @@ class PairCheck(Check, ABC):
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _lane(self) -> Lane:
+    def answer_lane(self) -> Lane:
         return Lane(f"pairs:{self._identity()}", lambda _: once(text(), self._of_texts, PAIR_ANSWER))
 
     def _of_texts(self, texts: pl.Series) -> pl.Series:
@@ -82,19 +82,6 @@ class PairCheck(Check, ABC):
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         return in_columns(self.judge_all(values, golds), PAIR_ANSWER)
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
-
-    def expr(self) -> pl.Expr:
-        score = self._lane().col.struct.field("score")
-        return score if self.graded else score == 1.0
-
-    def reason_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("error")
 
     def answer_by(self, golds: pl.Expr) -> pl.Expr:
         return once_pairs(text(), golds, self._of_columns, PAIR_ANSWER)

@@ -7,7 +7,7 @@ from typing import Any
 from assay.checks.base import Check
 
 _CLASSES = {
-    "task_expectations": "expectations.check:TaskExpectations",
+    "task_expectations": "expectations.columns:TaskExpectations",
     "contains": "text.phrases:Contains",
     "must_contain": "text.phrases:Contains",
     "not_contains": "text.phrases:NotContains",
@@ -32,7 +32,7 @@ _CLASSES = {
     "max_length": "text.length:MaxLength",
     "length_penalty": "text.length_penalty:LengthPenalty",
     "repetition": "text.repetition:Repetition",
-    "language": "instructions.language:Language",
+    "language": "instructions.check:Language",
     "ifeval": "instructions.check:IFEval",
     "json_valid": "json.keys:JsonValid",
     "json_keys": "json.keys:JsonKeys",

@@ -101,22 +101,16 @@ class ByClass(RunCheck):
         return callable(getattr(self.verifier, "verify_expr", None))
 
     def expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("reward" if self.has_expr else "score")
+        return self.answer_lane().col.struct.field("reward" if self.has_expr else "score")
 
     def reason_expr(self) -> pl.Expr:
         if not self.has_expr:
-            return self._lane().col.struct.field("reason")
+            return self.answer_lane().col.struct.field("reason")
         info = self.extra_expr()
         return pl.coalesce(self.error_expr(), pl.when(info == "{}").then(pl.lit(BELOW_1)).otherwise(info))
 
-    def error_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("error")
-
     def extra_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("info" if self.has_expr else "extra")
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
+        return self.answer_lane().col.struct.field("info" if self.has_expr else "extra")
 
     def explain(self) -> str:
         return (
@@ -126,8 +120,9 @@ class ByClass(RunCheck):
     def _identity(self) -> str:
         return f"{self.type}:{id(self.verifier)}"
 
-    def _lane(self) -> Lane:
-        return Lane(f"class:{self._identity()}", self._twin) if self.has_expr else self._row_lane()
+    def answer_lane(self) -> Lane:
+        own = super().answer_lane()
+        return own if own is not None else Lane(f"class:{self._identity()}", self._twin)
 
     def _twin(self, schema: pl.Schema) -> pl.Expr:
         inputs, prompt = [text().fill_null("").alias("completion")], pl.lit("")

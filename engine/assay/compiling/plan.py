@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import polars as pl
 import polars.selectors as cs
 
-from assay.aggregating.aggregate import reward_steps, verifier_steps
+from assay.aggregating.aggregate import RESULTS, reward_steps, verdict_exprs, verifier_steps
 from assay.aggregating.columns import (
     UNSCORED,
     check_column,
@@ -39,7 +39,6 @@ from assay.aggregating.pipeline import (
     one_reason,
     unscored_exprs,
 )
-from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
 from assay.calls.places import raised_at
 from assay.checks.base import Check, RunCheck
@@ -423,7 +422,7 @@ class Plan:
             *self._group_layers,
             *_side_by_side([verifier_steps(verifier) for verifier in self._evaluated]),
             *_side_by_side([reward_steps(self._evaluated)]),
-            [verdict.expr(self._evaluated).alias(hidden(verdict.name)) for verdict in VERDICTS],
+            verdict_exprs(self._evaluated),
             [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
         ]
         return [step for step in steps if step]

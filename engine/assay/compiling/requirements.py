@@ -169,7 +169,12 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
         for name in read_columns(verifiers)
         if name in schema and has_type(schema[name], pl.Object)
     ]
-    problems += [problem for check in _checks(verifiers) for problem in check.column_problems(schema)]
+    problems += [
+        problem
+        for check in _checks(verifiers)
+        if isinstance(check, RunCheck)
+        for problem in check.column_problems(schema)
+    ]
     problems += _reference_problems(verifiers, schema)
     problems += _not_kept(kept_columns(keep or (), columns, ()), columns)
     if problems:

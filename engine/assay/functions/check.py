@@ -99,15 +99,6 @@ class OnRow(RunCheck):
     def unscored_expr(self) -> pl.Expr:
         return self.why_lane().col
 
-    def expr(self) -> pl.Expr:
-        return self.answer_lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self.answer_lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self.answer_lane().col.struct.field("error")
-
     def extra_expr(self) -> pl.Expr:
         return self.request_lane().col.struct.field("fn")
 
@@ -119,9 +110,6 @@ class OnRow(RunCheck):
 
     def doubt_expr(self) -> pl.Expr | None:
         return self.request_lane().col.struct.field("doubt")
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self.answer_lane(),)
 
     def refusal_lanes(self) -> tuple[Lane, ...]:
         return (self.why_lane(),)

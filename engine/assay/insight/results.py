@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.aggregating.results import RESULTS
+from assay.aggregating.aggregate import RESULTS
 from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly

@@ -19,7 +19,7 @@ from assay.aggregating.pipeline import NO_CHECK, one_reason, unscored_exprs
 from assay.checks.base import Check, RunCheck, is_ours
 from assay.checks.golds import GoldCheck
 from assay.checks.libraries import changed_versions
-from assay.checks.stored import EARLIER, Stored
+from assay.checks.stand_ins import EARLIER, Stored
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.completion import NO_ASSISTANT, NULL_COMPLETION

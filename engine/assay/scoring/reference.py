@@ -7,10 +7,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from assay.aggregating.aggregate import reward, verifier_score
+from assay.aggregating.aggregate import RESULTS, reward, verdicts, verifier_score
 from assay.aggregating.columns import check_column, detail_columns, extra_column, extra_columns, score_column
 from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome_of, unscored
-from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
 from assay.compiling.lost_bytes import read_paths
 from assay.compiling.plan import no_task
@@ -95,9 +94,11 @@ def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> 
     for verifier, of_verifier in zip(verifiers, outcomes, strict=True):
         for spec, outcome in zip(verifier.checks, of_verifier, strict=True):
             columns |= _columns(verifier, spec, outcome, columns)
-    result = ScoredRow(verifiers, total, scores, outcomes)
-    verdicts = {verdict.name: verdict.row(result) for verdict in VERDICTS}
-    return {"reward": total, **verdicts, **{name: columns[name] for name in details}}
+    return {
+        "reward": total,
+        **verdicts(verifiers, total, scores, outcomes),
+        **{name: columns[name] for name in details},
+    }
 
 
 def _columns(

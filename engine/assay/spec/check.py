@@ -9,8 +9,8 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.checks.base import Check
-from assay.checks.broken import Broken
 from assay.checks.groups import Group, Included
+from assay.checks.stand_ins import Broken
 from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.regex.flavors import PACKAGE
 from assay.expressions.regex.search import search_all

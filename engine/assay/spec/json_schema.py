@@ -251,9 +251,9 @@ def _param_schemas(check: type[Check]) -> dict[str, Any]:
 def _from_row(check: type[Check], name: str) -> list[dict[str, Any]]:
     """Return the forms of a param besides a literal: a reference; of the gold, also a list of literals and references."""
     if name != check.gold:
-        return [] if name in check.reading else [ref("reference")]
+        return [] if name in check.gold_kind.same_params else [ref("reference")]
     literal: dict[str, Any] = {} if takes_objects(check.Params, name) else {"type": _SCALARS}
-    lists = [{"type": "array", "items": literal}] if check.whole_gold else []
+    lists = [{"type": "array", "items": literal}] if check.gold_kind.whole else []
     items = {"anyOf": [literal, *lists, ref("reference")]}
     return [ref("reference"), {"type": "array", "minItems": 1, "items": items}]
 

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.checks.base import Check
-from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
+from assay.checks.stand_ins import Broken
 from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.search import check_pattern
@@ -98,7 +98,7 @@ def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Plac
         return Subject(own)
     chain = Chain() if subject is None else subject.chain
     if chain.gives_list:
-        if not check.takes_list:
+        if not check.gold_kind.of_lists:
             name = chain.steps[-1].name
             reader.problem(path, f"`{name}` gives a list, and `{check.type}` reads a text; use `list_equals`")
         return subject
@@ -171,7 +171,7 @@ def gold_check(
     }
     for name, value in params.items():
         _misread_param(reader, check, name, value, (*path, name))
-        if (issubclass(check, Group) or name in check.reading) and is_reference(value):
+        if (issubclass(check, Group) or name in check.gold_kind.same_params) and is_reference(value):
             owner = "a group" if issubclass(check, Group) else f"`{check.type}`"
             reader.problem((*path, name), f"`{name}` of {owner} is the same on every row, not {{column: …}}")
     given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
@@ -195,9 +195,9 @@ def gold_check(
 
 def _has_several(check: type[Check], gold: Any) -> bool:
     """Whether the value of a gold stands for several golds."""
-    if not isinstance(gold, list) or check.json_gold:
+    if not isinstance(gold, list) or check.gold_kind.is_json:
         return False
-    return not check.whole_gold or any(isinstance(item, list) for item in gold)
+    return not check.gold_kind.whole or any(isinstance(item, list) for item in gold)
 
 
 def _is_dynamic(item: Any) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.checks.base import Check
-from assay.checks.broken import Broken
 from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
+from assay.checks.stand_ins import Broken
 from assay.errors import SHOWN, closest, counted, did_you_mean, path_text, printable, quoted, said_by
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, NATIVE, VERIFIER

@@ -1,4 +1,4 @@
-"""``expectation_rules.grade`` as an expression.
+"""The check for phrases that a task expects or forbids: ``rules.grade`` as an expression.
 
 It flattens the entries of a whole batch, searches every phrase in its row's text with one column-to-column search, and sums the
 results by row: one pass, whatever the number of distinct tasks.
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from assay.checks.base import Check, Example, Row
 from assay.checks.expectations.rules import (
     ANY_OF,
     FORBID,
@@ -335,3 +336,49 @@ def _side(lists: pl.Series, counts: pl.Series, name: str, *, forbid: bool) -> pl
     # only entries without a phrase need their path as text
     index = pl.when(pl.col("phrases").list.len() == 0).then("where")
     return entries.with_columns_seq(where=rowwise(index, lambda at: f"{name}[{at}]", pl.String))
+
+
+class TaskExpectations(Check):
+    """The share of the task's ``metadata.expectations`` that the output meets; 1.0 when there are none.
+
+    ``mustMention`` entries fail when none of their phrases occurs, ``mustNotMention`` entries when any does
+    (case-insensitive substrings). An entry without a usable phrase fails and fills ``error``.
+    """
+
+    type = "task_expectations"
+    claim_words = "meets the task's expectations"
+    graded = True
+    reads = (METADATA,)
+    joint = JOINT
+    examples = (
+        Example(
+            "You get your Money Back.",
+            1.0,
+            metadata={"expectations": {"mustMention": [{"anyOf": ["refund", "money back"]}]}},
+        ),
+        Example(
+            "Here is a gift card.",
+            0.5,
+            metadata={"expectations": {"mustMention": [{"text": "card"}], "mustNotMention": [{"text": "gift"}]}},
+        ),
+        Example("anything", 1.0),
+        Example("anything", 0.0, metadata={"expectations": [{"anyOf": []}]}),
+    )
+
+    def row(self, row: Row) -> float:
+        return grade(row[METADATA], row["completion"]).score
+
+    def answer_lane(self) -> Lane:
+        return EXPECTATIONS
+
+    def reason(self, row: Row) -> str:
+        return grade(row[METADATA], row["completion"]).reason
+
+    def error(self, row: Row) -> str | None:
+        return grade(row[METADATA], row["completion"]).error
+
+    def remark_expr(self) -> pl.Expr:
+        return EXPECTATIONS.col.struct.field("remark")
+
+    def explain(self) -> str:
+        return "columns: one column-to-column search over all phrases of a batch; Python parses each layout of JSON text once"

@@ -1,16 +1,17 @@
-"""The check for the instructions of IFEval that a prompt gives."""
+"""The checks for the instructions of IFEval that a prompt gives, and for the language of a text."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, Example, Params, Row
+from assay.checks.instructions.extras import check_language, detected
 from assay.checks.instructions.tasks import IDS, KWARGS, PROMPT, Task, read_task
 from assay.checks.libraries import PUNKT
-from assay.checks.pairs import PAIR_ANSWER, in_columns
+from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import Lane, encoded, exactly, text
@@ -44,6 +45,7 @@ class IFEval(Check):
     """
 
     type = "ifeval"
+    claim_words = "follows the instructions"
     graded = True
     reads = (IDS,)
     may_read = (KWARGS, PROMPT)
@@ -76,7 +78,7 @@ class IFEval(Check):
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _lane(self) -> Lane:
+    def answer_lane(self) -> Lane:
         def build(schema: pl.Schema) -> pl.Expr:
             names = [name for name in (*self.reads, *self.may_read) if name in schema]
             task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
@@ -116,20 +118,44 @@ class IFEval(Check):
             return 0.0, said_by(error), said_by(error)
         return score, encodable(reason) if score < 1 else "", None
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
-
-    def expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("error")
-
-    def claim(self) -> str:
-        return "follows the instructions"
-
     def explain(self) -> str:
         return "Python, once for each distinct text and its instructions"
+
+
+class LanguageParams(Params):
+    """The language."""
+
+    is_: str = Field(alias="is", description="A code of langdetect, such as `en`, `de` or `zh-cn`.")
+
+    @field_validator("is_")
+    @classmethod
+    def _known(cls, language: str) -> str:
+        return check_language(language)
+
+
+class Language(PairCheck):
+    """The output is in a language, as ``langdetect`` with seed 0 finds; text of which it cannot tell the language passes.
+
+    Needs ``pip install 'assay[ifeval]'``.
+    """
+
+    type = "language"
+    claim_words = "is in the language {check.params.is_}"
+    graded = False
+    libraries: ClassVar = {"langdetect": ()}
+    gold = "is_"
+    Params = LanguageParams
+    params: LanguageParams
+    examples = (
+        Example("Where is the nearest railway station?", 1.0, {"is": "en"}),
+        Example("Wo ist der nächste Bahnhof, bitte?", 1.0, {"is": "de"}),
+        Example("Wo ist der nächste Bahnhof, bitte?", 0.0, {"is": "en"}),
+        Example("42!", 1.0, {"is": "fr"}),
+    )
+
+    def judge(self, value: str, gold: Any) -> tuple[float, str]:
+        answer = detected(value)
+        return float(answer in (None, gold)), f"the language is {answer}, {gold} wanted"
+
+    def explain(self) -> str:
+        return "Python: langdetect, once for each distinct text"

@@ -8,9 +8,9 @@ published they take quadratic time on some texts: blank lines before bullets, br
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from assay.checks.instructions.extras import detected, sentence_count, word_tokens
 from assay.checks.instructions.patterns import Pattern
@@ -23,17 +23,29 @@ Number = int | float
 LESS, LEAST = RELATIONS = ("less than", "at least")
 
 
-class Kind(Enum):
+class Kind(NamedTuple):
     """What an argument of an instruction is."""
 
-    NUMBER = auto()
-    PLACE = auto()
-    RELATION = auto()
-    TEXT = auto()
-    CHARACTER = auto()
-    LANGUAGE = auto()
-    PATTERN = auto()
-    PATTERNS = auto()
+    meaning: str
+    fits: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+NUMBER = Kind("a number", _is_number)
+PLACE = Kind("a whole number from 1", lambda value: _is_number(value) and isinstance(value, int) and value > 0)
+RELATION = Kind(" or ".join(map(quoted, RELATIONS)), RELATIONS.__contains__)
+TEXT = Kind("a text", _is_text)
+CHARACTER = Kind("one character", lambda value: _is_text(value) and len(value) == 1)
+LANGUAGE = Kind("the code of a language", _is_text)
+PATTERN = Kind("a text", _is_text)
+PATTERNS = Kind("a list of texts", lambda value: isinstance(value, list) and bool(value) and all(map(_is_text, value)))
 
 
 @dataclass(frozen=True)
@@ -300,43 +312,39 @@ def _quotation(text: str) -> str:
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 INSTRUCTIONS: Mapping[str, Instruction] = {
-    "keywords:existence": Instruction(_existence, {"keywords": Kind.PATTERNS}),
-    "keywords:frequency": Instruction(
-        _frequency, {"keyword": Kind.PATTERN, "frequency": Kind.NUMBER, "relation": Kind.RELATION}
-    ),
-    "keywords:forbidden_words": Instruction(_forbidden_words, {"forbidden_words": Kind.PATTERNS}),
+    "keywords:existence": Instruction(_existence, {"keywords": PATTERNS}),
+    "keywords:frequency": Instruction(_frequency, {"keyword": PATTERN, "frequency": NUMBER, "relation": RELATION}),
+    "keywords:forbidden_words": Instruction(_forbidden_words, {"forbidden_words": PATTERNS}),
     "keywords:letter_frequency": Instruction(
-        _letter_frequency, {"letter": Kind.CHARACTER, "let_frequency": Kind.NUMBER, "let_relation": Kind.RELATION}
+        _letter_frequency, {"letter": CHARACTER, "let_frequency": NUMBER, "let_relation": RELATION}
     ),
-    "language:response_language": Instruction(_response_language, {"language": Kind.LANGUAGE}),
+    "language:response_language": Instruction(_response_language, {"language": LANGUAGE}),
     "length_constraints:number_sentences": Instruction(
-        _number_sentences, {"num_sentences": Kind.NUMBER, "relation": Kind.RELATION}
+        _number_sentences, {"num_sentences": NUMBER, "relation": RELATION}
     ),
-    "length_constraints:number_paragraphs": Instruction(_number_paragraphs, {"num_paragraphs": Kind.NUMBER}),
-    "length_constraints:number_words": Instruction(
-        _number_words, {"num_words": Kind.NUMBER, "relation": Kind.RELATION}
-    ),
+    "length_constraints:number_paragraphs": Instruction(_number_paragraphs, {"num_paragraphs": NUMBER}),
+    "length_constraints:number_words": Instruction(_number_words, {"num_words": NUMBER, "relation": RELATION}),
     "length_constraints:nth_paragraph_first_word": Instruction(
         _nth_paragraph_first_word,
-        {"num_paragraphs": Kind.NUMBER, "nth_paragraph": Kind.PLACE, "first_word": Kind.TEXT},
+        {"num_paragraphs": NUMBER, "nth_paragraph": PLACE, "first_word": TEXT},
     ),
-    "detectable_content:number_placeholders": Instruction(_number_placeholders, {"num_placeholders": Kind.NUMBER}),
-    "detectable_content:postscript": Instruction(_postscript, {"postscript_marker": Kind.PATTERN}),
-    "detectable_format:number_bullet_lists": Instruction(_number_bullet_lists, {"num_bullets": Kind.NUMBER}),
+    "detectable_content:number_placeholders": Instruction(_number_placeholders, {"num_placeholders": NUMBER}),
+    "detectable_content:postscript": Instruction(_postscript, {"postscript_marker": PATTERN}),
+    "detectable_format:number_bullet_lists": Instruction(_number_bullet_lists, {"num_bullets": NUMBER}),
     "detectable_format:constrained_response": Instruction(_constrained_response),
     "detectable_format:number_highlighted_sections": Instruction(
-        _number_highlighted_sections, {"num_highlights": Kind.NUMBER}
+        _number_highlighted_sections, {"num_highlights": NUMBER}
     ),
     "detectable_format:multiple_sections": Instruction(
-        _multiple_sections, {"section_spliter": Kind.PATTERN, "num_sections": Kind.NUMBER}
+        _multiple_sections, {"section_spliter": PATTERN, "num_sections": NUMBER}
     ),
     "detectable_format:json_format": Instruction(_json_format),
     "detectable_format:title": Instruction(_title),
     "combination:two_responses": Instruction(_two_responses),
-    "combination:repeat_prompt": Instruction(_repeat_prompt, {"prompt_to_repeat": Kind.TEXT}),
-    "startend:end_checker": Instruction(_end_checker, {"end_phrase": Kind.TEXT}),
+    "combination:repeat_prompt": Instruction(_repeat_prompt, {"prompt_to_repeat": TEXT}),
+    "startend:end_checker": Instruction(_end_checker, {"end_phrase": TEXT}),
     "change_case:capital_word_frequency": Instruction(
-        _capital_word_frequency, {"capital_frequency": Kind.NUMBER, "capital_relation": Kind.RELATION}
+        _capital_word_frequency, {"capital_frequency": NUMBER, "capital_relation": RELATION}
     ),
     "change_case:english_capital": Instruction(_english_capital),
     "change_case:english_lowercase": Instruction(_english_lowercase),

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.calls.limits import Limits
 from assay.checks.instructions.extras import check_language
-from assay.checks.instructions.instructions import INSTRUCTIONS, RELATIONS, Instruction, Kind
+from assay.checks.instructions.instructions import INSTRUCTIONS, LANGUAGE, PATTERN, PATTERNS, Instruction, Kind
 from assay.checks.instructions.patterns import Pattern
 from assay.errors import did_you_mean, quoted
 from assay.expressions.json import NOT_JSON, loads
@@ -126,39 +126,15 @@ def _argument(value: Any, kind: Kind, name: str, limits: Limits | None) -> Any:
         raise ValueError(f"{name} is missing")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not _fits(value, kind):
-        raise ValueError(f"{name} is not {_MEANINGS[kind]}: {value!r:.60}")
-    if kind is Kind.PATTERN:
+    if not kind.fits(value):
+        raise ValueError(f"{name} is not {kind.meaning}: {value!r:.60}")
+    if kind is PATTERN:
         return Pattern(value, limits)
-    if kind is Kind.PATTERNS:
+    if kind is PATTERNS:
         return tuple(Pattern(item, limits) for item in value)
-    if kind is Kind.LANGUAGE:
+    if kind is LANGUAGE:
         try:
             return check_language(value)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return value
-
-
-def _fits(value: Any, kind: Kind) -> bool:
-    if kind is Kind.NUMBER:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is Kind.PLACE:
-        return isinstance(value, int) and not isinstance(value, bool) and value > 0
-    if kind is Kind.PATTERNS:
-        return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
-    if kind is Kind.RELATION:
-        return value in RELATIONS
-    return isinstance(value, str) and (kind is not Kind.CHARACTER or len(value) == 1)
-
-
-_MEANINGS = {
-    Kind.NUMBER: "a number",
-    Kind.PLACE: "a whole number from 1",
-    Kind.RELATION: " or ".join(map(quoted, RELATIONS)),
-    Kind.TEXT: "a text",
-    Kind.CHARACTER: "one character",
-    Kind.LANGUAGE: "the code of a language",
-    Kind.PATTERN: "a text",
-    Kind.PATTERNS: "a list of texts",
-}

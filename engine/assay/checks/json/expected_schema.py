@@ -148,8 +148,10 @@ def _result_expr(_: pl.Schema) -> pl.Expr:
     complaint = pl.when(OBJECT_TEXT.col.is_null()).then(pl.lit(NO_OBJECT)).otherwise(missing)
     error = pl.lit("ValueError: ") + problem
     reason = pl.coalesce(error, complaint)
-    return pl.when(text().is_not_null()).then(pl.struct(reason=reason, error=error))
+    return pl.when(text().is_not_null()).then(
+        pl.struct(score=reason.is_null().cast(pl.Float64), reason=reason, error=error)
+    )
 
 
 SCHEMA_RESULT = Lane("schema-result", _result_expr, after=(_SCHEMA_KEYS, OBJECT_TEXT))
-"""A struct of ``reason`` (null if no key is missing) and ``error`` (null if the row has a usable schema)."""
+"""A struct of ``score``, ``reason`` (null if no key is missing) and ``error`` (null if the row has a usable schema)."""

@@ -26,6 +26,7 @@ class JsonValid(Check):
     """
 
     type = "json_valid"
+    claim_words = "is valid JSON"
     examples = (
         Example('{"a": [1, 2, NaN]}', 1.0),
         Example('```json\n{"a": 1}\n```', 0.0),
@@ -41,9 +42,6 @@ class JsonValid(Check):
 
     def lanes(self) -> tuple[Lane, ...]:
         return (JSON_VALID,)
-
-    def claim(self) -> str:
-        return "is valid JSON"
 
     def reason(self, row: Row) -> str:
         return _reason_invalid(row["completion"])
@@ -128,6 +126,7 @@ class ExpectedOutputSchema(Check):
     """
 
     type = "expected_output_schema"
+    claim_words = "has the keys of the expected output schema"
     reads = (OUTPUT_SCHEMA,)
     may_read = (OUTPUT_SCHEMA_CAMEL,)
     examples = (
@@ -139,23 +138,11 @@ class ExpectedOutputSchema(Check):
     def row(self, row: Row) -> float:
         return float(missing_keys(row["completion"], schema_keys(output_schema(row))) == "")
 
-    def expr(self) -> pl.Expr:
-        return pl.when(text().is_not_null()).then(SCHEMA_RESULT.col.struct.field("reason").is_null())
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (SCHEMA_RESULT,)
-
-    def claim(self) -> str:
-        return "has the keys of the expected output schema"
+    def answer_lane(self) -> Lane:
+        return SCHEMA_RESULT
 
     def reason(self, row: Row) -> str:
         return missing_keys(row["completion"], schema_keys(output_schema(row)))
-
-    def reason_expr(self) -> pl.Expr:
-        return SCHEMA_RESULT.col.struct.field("reason")
-
-    def error_expr(self) -> pl.Expr:
-        return SCHEMA_RESULT.col.struct.field("error")
 
     def explain(self) -> str:
         return "columns, one pass for each frequent key list of a batch; Python for the rest of the objects"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from assay.checks.base import JSON_STEPS, Example, Params
+from assay.checks.base import JSON_STEPS, Example, GoldKind, Params
 from assay.checks.json.leaves import Comparison, Difference, Rules, compared, without
 from assay.checks.json.schemas import json_value, not_json, place_of, shown_value
 from assay.checks.pairs import PairCheck
@@ -92,7 +92,7 @@ class JsonMatch(PairCheck):
     """
 
     type = "json_match"
-    json_gold = True
+    gold_kind = GoldKind(is_json=True, steps=lambda _: JSON_STEPS)
     Params = MatchParams
     params: MatchParams
     examples = (
@@ -111,10 +111,6 @@ class JsonMatch(PairCheck):
         Example("1", 0.0, {"value": True}),
         Example("n = 1", 0.0, {"value": 1}),
     )
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        return JSON_STEPS
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         parsed = json_value(value)

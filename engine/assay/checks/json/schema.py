@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from assay.checks.base import JSON_STEPS, Example, Params
+from assay.checks.base import JSON_STEPS, Example, GoldKind, Params
 from assay.checks.json.schemas import compiled, json_value, not_json
 from assay.checks.pairs import Answer, PairCheck
 from assay.errors import encodable
@@ -50,7 +50,7 @@ class JsonSchema(PairCheck):
     type = "json_schema"
     graded = False
     gold = "schema_"
-    json_gold = True
+    gold_kind = GoldKind(is_json=True, steps=lambda _: JSON_STEPS)
     in_files = ("schema_",)
     libraries: ClassVar = {"jsonschema-rs": ()}
     Params = SchemaParams
@@ -63,10 +63,6 @@ class JsonSchema(PairCheck):
         Example('"x"', 0.0, {"schema": {"format": "email"}, "validateFormats": True}),
         Example("n = 1", 0.0, {"schema": True}),
     )
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        return JSON_STEPS
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         parsed = json_value(value)

@@ -9,7 +9,7 @@ and from the size and depth of the text.
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -53,6 +53,8 @@ _PATTERN_STEP = 12
 
 _BOOLEAN: dict[str, Any] = {}
 """Stands for the schemas ``true`` and ``false``."""
+_UNKNOWN = object()
+"""Stands for a schema that only the validator finds."""
 _ODD = re.compile(r"\(\?[=!<]|\\[1-9k]")
 """What the linear engine does not know: such a pattern may backtrack."""
 _REPEAT = re.compile(r"\{(\d+)(?:,(\d*))?\}")
@@ -113,7 +115,7 @@ class SchemaCost:
             text: JSON text.
             most: How many steps are few.
         """
-        if len(text) <= (self.certain_size if most == _STEPS else self._certain(most)):
+        if most == _STEPS and len(text) <= self.certain_size:
             return True
         if not self.compiles:
             return False
@@ -130,22 +132,12 @@ class SchemaCost:
 
     @cached_property
     def certain_size(self) -> float:
-        """The characters of the longest text for which ``is_small`` need not be asked."""
-        return self._certain(_STEPS)
-
-    @cached_property
-    def _certain_sizes(self) -> dict[int, float]:
-        return {}
-
-    def _certain(self, most: int) -> float:
-        """Return the characters of the longest text that is certainly small: a value takes at least two, with its comma."""
-        sizes = self._certain_sizes
-        if most not in sizes:
-            paths = self.paths if self.compiles and not (self.unique or self.odd_patterns) else None
-            work = self.here if self.here.branches <= 1 else paths
-            fits = paths is not None and work is not None and paths.chain <= _STACK
-            sizes[most] = most / (work.steps + work.letters + 1) - 2 if fits and work is not None else -1
-        return sizes[most]
+        """The characters of the longest text for which ``is_small`` need not be asked: a value takes at least two, with its comma."""
+        paths = self.paths if self.compiles and not (self.unique or self.odd_patterns) else None
+        work = self.here if self.here.branches <= 1 else paths
+        if paths is None or work is None or paths.chain > _STACK:
+            return -1
+        return _STEPS / (work.steps + work.letters + 1) - 2
 
 
 def cost_of(schema: Any) -> SchemaCost:
@@ -154,92 +146,77 @@ def cost_of(schema: Any) -> SchemaCost:
     Args:
         schema: A JSON value, a schema or not.
     """
-    graph = _Graph(schema)
-    if not graph.is_known:
+    # a reference may refer to anything where a keyword renames schemas
+    root = None if any(_is_renamed(item, top=item is schema) for item in _objects(schema)) else schema
+    nodes = _schemas(schema, root)
+    if nodes is None:
         return SchemaCost(compiles=False)
-    patterns = [pattern for node in graph.nodes for pattern in _patterns(node)]
+    numbers = {id(node): number for number, node in enumerate(nodes)}
+
+    def numbered(schemas: Iterable[Any]) -> list[int]:
+        return [numbers[id(inner)] for inner in schemas if isinstance(inner, dict)]
+
+    # to find out what is unevaluated, what has been evaluated is evaluated again
+    times = [2 if any(name in node for name in _UNEVALUATED) else 1 for node in nodes]
+    same = [again * numbered(_same(node, root)) for again, node in zip(times, nodes, strict=True)]
+    inside = [numbered(_within(node, _INSIDE)) for node in nodes]
+    patterns = [pattern for node in nodes for pattern in _patterns(node)]
     weight = sum(map(_written_out, patterns))
-    here = graph.most(graph.here)
+    here = _most(nodes, same)
     if weight > _MAX_PATTERNS or here is None:  # or it refers to itself for the same value
         return SchemaCost(compiles=False)
     return SchemaCost(
         compiles=True,
-        paths=graph.most([[*same, *inside] for same, inside in zip(graph.here, graph.inside, strict=True)]),
+        paths=_most(nodes, [[*here_, *inner] for here_, inner in zip(same, inside, strict=True)]),
         here=here,
         odd_patterns=tuple(dict.fromkeys(pattern for pattern in patterns if _ODD.search(pattern))),
-        unique=any(node.get("uniqueItems") is True for node in graph.nodes),
-        choices=any("anyOf" in node or "oneOf" in node for node in graph.nodes),
-        size=1_000 * len(graph.nodes) + 100 * int(weight),
+        unique=any(node.get("uniqueItems") is True for node in nodes),
+        choices=any("anyOf" in node or "oneOf" in node for node in nodes),
+        size=1_000 * len(nodes) + 100 * int(weight),
     )
 
 
-class _Graph:
-    """The schemas of a schema, and which of them evaluate which.
-
-    Attributes:
-        nodes: The schemas that are objects.
-        here: For each, the schemas for the same value, as often as it evaluates them.
-        inside: For each, those for the values inside it.
-        is_known: Whether this is the whole graph; else it is too large, too deep, or refers to what only the validator finds.
-    """
-
-    def __init__(self, schema: Any) -> None:
-        self.root = schema
-        self.nodes: list[Mapping[str, Any]] = []
-        self.here: list[list[int]] = []
-        self.inside: list[list[int]] = []
-        self.is_known = True
-        self._numbers: dict[int, int] = {}
-        self._plain_references = not any(_is_renamed(item, top=item is schema) for item in _objects(schema))
-        self._read()
-
-    def _read(self) -> None:
-        """Find all schemas, from the first on, depth first."""
-        pending = [(self.root, 0)]
-        while pending and self.is_known:
-            schema, depth = pending.pop()
-            if not isinstance(schema, dict) or id(schema) in self._numbers:
-                continue
-            self._numbers[id(schema)] = len(self.nodes)
-            self.nodes.append(schema)
-            self.is_known = depth <= _MAX_CHAIN and len(self.nodes) <= _MAX_SCHEMAS
-            pending += [(inner, depth + 1) for inner in (*self._same(schema), *_within(schema, _INSIDE))]
-        for schema in self.nodes if self.is_known else ():
-            # to find out what is unevaluated, what has been evaluated is evaluated again
-            times = 2 if any(name in schema for name in _UNEVALUATED) else 1
-            self.here.append(times * self._numbered(self._same(schema)))
-            self.inside.append(self._numbered(_within(schema, _INSIDE)))
-
-    def _numbered(self, schemas: Iterator[Any]) -> list[int]:
-        return [self._numbers[id(schema)] for schema in schemas if isinstance(schema, dict)]
-
-    def _same(self, schema: Mapping[str, Any]) -> Iterator[Any]:
-        """Yield the schemas for the same value."""
-        yield from _within(schema, _HERE)
-        for name in _REFERENCES:
-            if name in schema:
-                target = _target(self.root, schema[name]) if self._plain_references else None
-                self.is_known = self.is_known and target is not None
-                yield target
-
-    def most(self, followers: list[list[int]]) -> _Work | None:
-        """Return the most that any schema takes together with those that follow it; None for a cycle.
-
-        Args:
-            followers: For each schema, those that it evaluates and that count.
-        """
-        try:
-            order = [*TopologicalSorter(dict(enumerate(followers))).static_order()]
-        except CycleError:
+def _schemas(schema: Any, root: Any) -> list[dict[str, Any]] | None:
+    """Return the schemas of a schema that are objects; None if they are too many, too deep, or refer to what only the validator finds."""
+    nodes: dict[int, dict[str, Any]] = {}
+    pending = [(schema, 0)]
+    while pending:
+        node, depth = pending.pop()
+        if not isinstance(node, dict) or id(node) in nodes:
+            continue
+        nodes[id(node)] = node
+        inner = [*_same(node, root), *_within(node, _INSIDE)]
+        if depth > _MAX_CHAIN or len(nodes) > _MAX_SCHEMAS or any(item is _UNKNOWN for item in inner):
             return None
-        works = [_NOTHING] * len(self.nodes)
-        for at in order:
-            after = [works[next_] for next_ in followers[at]]
-            own = _own_work(self.nodes[at])
-            steps, letters, branches = (sum(getattr(work, name) for work in after) for name in _SUMMED)
-            chain = max((work.chain for work in after), default=0)
-            works[at] = _Work(own.steps + steps, own.letters + letters, 1 + chain, own.branches + branches)
-        return _Work(*map(max, zip(*works, strict=True))) if works else _NOTHING
+        pending += [(item, depth + 1) for item in inner]
+    return [*nodes.values()]
+
+
+def _same(schema: Mapping[str, Any], root: Any) -> Iterator[Any]:
+    """Yield the schemas for the same value."""
+    yield from _within(schema, _HERE)
+    yield from (_target(root, schema[name]) for name in _REFERENCES if name in schema)
+
+
+def _most(nodes: Sequence[Mapping[str, Any]], followers: Sequence[Sequence[int]]) -> _Work | None:
+    """Return the most that any schema takes together with those that follow it; None for a cycle.
+
+    Args:
+        nodes: The schemas.
+        followers: For each, those that it evaluates and that count.
+    """
+    try:
+        order = [*TopologicalSorter(dict(enumerate(followers))).static_order()]
+    except CycleError:
+        return None
+    works = [_NOTHING] * len(nodes)
+    for number in order:
+        after = [works[follower] for follower in followers[number]]
+        own = _own_work(nodes[number])
+        steps, letters, branches = (sum(getattr(work, name) for work in after) for name in _SUMMED)
+        chain = max((work.chain for work in after), default=0)
+        works[number] = _Work(own.steps + steps, own.letters + letters, 1 + chain, own.branches + branches)
+    return _Work(*map(max, zip(*works, strict=True))) if works else _NOTHING
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -271,10 +248,10 @@ def _within(schema: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
             yield value
 
 
-def _target(root: Any, reference: Any) -> dict[str, Any] | None:
-    """Return the schema at a JSON pointer; None if there is no object."""
+def _target(root: Any, reference: Any) -> Any:
+    """Return the schema at a JSON pointer; ``_UNKNOWN`` if there is no object."""
     if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
+        return _UNKNOWN
     value = root
     for step in unquote(reference[1:]).split("/")[1:] if reference != "#" else ():
         name = step.replace("~1", "/").replace("~0", "~")
@@ -283,9 +260,9 @@ def _target(root: Any, reference: Any) -> dict[str, Any] | None:
         elif isinstance(value, list):
             value = value[int(name)] if name.isdecimal() and int(name) < len(value) else None
     is_pointer = reference == "#" or reference.startswith("#/")
-    if not is_pointer:
-        return None
-    return _BOOLEAN if isinstance(value, bool) else value if isinstance(value, dict) else None
+    if not is_pointer or not isinstance(value, bool | dict):
+        return _UNKNOWN
+    return _BOOLEAN if isinstance(value, bool) else value
 
 
 def _patterns(schema: Mapping[str, Any]) -> Iterator[str]:

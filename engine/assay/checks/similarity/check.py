@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
-from assay.checks.base import Example, Params
+from assay.checks.base import Example, GoldKind, Params
 from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck
 from assay.checks.similarity.characters import (
     DISTANCE,
@@ -34,6 +34,7 @@ _KEPT_GOLDS = 64
 _KEPT_CHARS = 20_000
 """… and their maximum length: together at most some hundred megabytes."""
 _SQUAD = "squad"
+_BLEU = "bleu"
 _INSPECT_DIGITS = 2
 _SHOWN = [f"similarity {hundredths / 100:.2f} to " for hundredths in range(100)]
 """How reasons begin, by the score in hundredths; no score below 1 is shown as 1."""
@@ -122,6 +123,12 @@ class Similarity(PairCheck):
     """
 
     type = "similarity"
+    gold_kind = GoldKind(
+        is_joined=lambda params: params.metric == _BLEU,
+        counting=lambda params: (
+            golds_with_words if params.metric == "token_f1" and params.normalize in (None, _SQUAD) else None
+        ),
+    )
     libraries: ClassVar = {"rapidfuzz": ()}
     Params = SimilarityParams
     params: SimilarityParams
@@ -143,19 +150,6 @@ class Similarity(PairCheck):
         Example("the cat sat on the mat", 1.0, {"value": ["The cat sat on the mat", "A cat"], "metric": "bleu"}),
         Example("a b", 0.5, {"value": "a b.  a", "metric": "gleu"}),
     )
-
-    # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def joins_golds(self) -> bool:
-        return self.params.metric == "bleu"
-
-    @property
-    def drops_golds(self) -> bool:
-        return self.params.metric == "token_f1" and self._normalizing == _SQUAD
-
-    def counting_golds(self, golds: list[str]) -> list[str]:
-        return golds_with_words(golds) if self.drops_golds else golds
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr:
         return golds
@@ -203,7 +197,7 @@ class Similarity(PairCheck):
 
     def _judge_words(self, words: Bag, golds: Sequence[str], bags: Sequence[Bag]) -> tuple[float, str]:
         _, scored = WORD_METRICS[self.params.metric]
-        score = scored(words, bags if self.joins_golds else bags[0])
+        score = scored(words, bags if self.params.metric == _BLEU else bags[0])
         if self.params.metric == "token_f1" and self.params.normalize == "inspect":
             score = round(score, _INSPECT_DIGITS)
         if score >= 1:
@@ -269,7 +263,7 @@ class Similarity(PairCheck):
         return pl.DataFrame().select_seq(pl.when(scores < 1).then(reasons).otherwise(pl.lit(""))).to_series()
 
     def answer_by(self, golds: pl.Expr) -> pl.Expr:
-        if not self.joins_golds:
+        if self.params.metric != _BLEU:
             return super().answer_by(golds)
         lists = golds.map_batches(_as_json, pl.String, is_elementwise=True)
         return once_pairs(text(), lists, self._of_joined, PAIR_ANSWER)

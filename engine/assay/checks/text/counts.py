@@ -148,6 +148,7 @@ class CountOf(Check):
     """
 
     type = "count"
+    claim_words = "number of {check.counted.noun}: {check.shown}"
     Params = CountParams
     params: CountParams
     examples = (
@@ -214,9 +215,6 @@ class CountOf(Check):
     def shown(self) -> str:
         return " and ".join(f"{words} {bound}" for words, bound in self.bounds)
 
-    def claim(self) -> str:
-        return f"number of {self.counted.noun}: {self.shown}"
-
     def reason(self, row: Row) -> str:
         number = self.counted.row(row["completion"])
         return _UNCOUNTED if number is None else f"number of {self.counted.noun}: {number}, expected {self.shown}"
@@ -269,6 +267,8 @@ class Case(Check):
     """The letters of the output are all upper case, all lower case, or begin each word in upper case; there is at least one."""
 
     type = "case"
+    claim_words = "is in {check.params.is_} case"
+    fault_words = "is not in {check.params.is_} case"
     Params = CaseParams
     params: CaseParams
     examples = (
@@ -279,40 +279,22 @@ class Case(Check):
     )
 
     def row(self, row: Row) -> float:
-        return float(_CASES[self.params.is_].row(row["completion"]))
+        return float(_CASES[self.params.is_][0](row["completion"]))
 
     def expr(self) -> pl.Expr:
-        case = _CASES[self.params.is_]
-        excluded, cased = text().str.contains(case.excluded), text().str.contains(case.cased)
+        definition, *patterns = _CASES[self.params.is_]
+        excluded, cased = (text().str.contains(pattern) for pattern in patterns)
         beyond = pl.when(~excluded & ~is_ascii(text())).then(text())
-        return pl.coalesce(rowwise(beyond, case.row, pl.Boolean), ~excluded & cased)
-
-    def claim(self) -> str:
-        return f"is in {self.params.is_} case"
-
-    def complaint(self) -> str:
-        return f"is not in {self.params.is_} case"
+        return pl.coalesce(rowwise(beyond, definition, pl.Boolean), ~excluded & cased)
 
     def explain(self) -> str:
         return "columns: linear search; Python for rows beyond ASCII that it does not decide"
 
 
-class _CaseRule:
-    """A case.
-
-    Args:
-        row: Whether a text has it.
-        excluded: Matches what no text of this case contains.
-        cased: Matches what an ASCII text must contain.
-    """
-
-    def __init__(self, row: Callable[[str], bool], excluded: str, cased: str) -> None:
-        self.row, self.excluded, self.cased = row, excluded, cased
-
-
-_CASES = {
-    "upper": _CaseRule(str.isupper, "[a-z]", "[A-Z]"),
-    "lower": _CaseRule(str.islower, "[A-Z]", "[a-z]"),
+_CASES: dict[str, tuple[Callable[[str], bool], str, str]] = {
+    "upper": (str.isupper, "[a-z]", "[A-Z]"),
+    "lower": (str.islower, "[A-Z]", "[a-z]"),
     # a character beyond ASCII may be a letter: Python decides what stands beside it
-    "title": _CaseRule(str.istitle, r"[A-Za-z][A-Z]|(?:\A|[\x00-@\[-`{-\x7f])[a-z]", "[A-Za-z]"),
+    "title": (str.istitle, r"[A-Za-z][A-Z]|(?:\A|[\x00-@\[-`{-\x7f])[a-z]", "[A-Za-z]"),
 }
+"""Each case: whether a text has it, what no text of it contains, and what an ASCII text must contain."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import ANSWER_STEPS, Check, Example, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Example, GoldCompared, GoldKind, Params, Row
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, is_small, rowwise, text
 from assay.expressions.pairs import equal_expr, quoted_expr
@@ -61,12 +61,15 @@ class EqualsParams(Params):
     _normalizer = field_validator("normalize")(_checked_normalizer)
 
 
-class Equals(Check):
+class Equals(GoldCompared):
     """The trimmed output equals the trimmed value; trimming is Python's ``str.strip()``. ``normalize`` changes both sides first."""
 
     type = "equals"
     aliases = ("exact_match",)
+    claim_words = "equals {check.shown}"
+    fault_words = "does not equal {check.shown}"
     gold = "value"
+    gold_kind = GoldKind(counting=lambda params: golds_with_words if params.normalize == _SQUAD else None)
     Params = EqualsParams
     params: EqualsParams
     examples = (
@@ -85,13 +88,6 @@ class Equals(Check):
             value = normalizer(self.params.normalize)(value)
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
-
-    @property
-    def drops_golds(self) -> bool:
-        return self.params.normalize == _SQUAD
-
-    def counting_golds(self, golds: list[str]) -> list[str]:
-        return golds_with_words(golds) if self.drops_golds else golds
 
     def row(self, row: Row) -> float:
         return float(self.compared(row["completion"]) == self.compared(self.params.value))
@@ -136,9 +132,6 @@ class Equals(Check):
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return quoted_expr(golds, "does not equal ")
-
     def explain(self) -> str:
         if self.params.normalize is not None:
             return "Python, once for each distinct text: the normalizer; then columns"
@@ -147,12 +140,6 @@ class Equals(Check):
         if self.params.case_sensitive:
             return "columns: literal search"
         return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
-
-    def claim(self) -> str:
-        return f"equals {quoted(self.params.value)}"
-
-    def complaint(self) -> str:
-        return f"does not equal {quoted(self.params.value)}"
 
 
 class ChoiceParams(LettersParams):
@@ -187,7 +174,7 @@ def _letter(value: str | int, letters: str, base: int) -> str:
     return letters[at].upper()
 
 
-class Choice(Check):
+class Choice(GoldCompared):
     """The letter of a multiple-choice answer, as the step ``choice`` reads it, equals the value, in either case.
 
     A value that is a number, and is not among the letters, is the number of a letter, from ``base``.
@@ -195,7 +182,15 @@ class Choice(Check):
 
     type = "choice"
     gold = "value"
-    reading = ("letters",)
+    gold_kind = GoldKind(
+        same_params=("letters",),
+        steps=lambda params: (
+            *ANSWER_STEPS,
+            "choice" if params.letters == _USUAL_LETTERS else {"choice": params.letters},
+            {"line": "last"},
+        ),
+    )
+    claim_words = "is the choice {check.letter}"
     Params = ChoiceParams
     params: ChoiceParams
     examples = (
@@ -207,11 +202,6 @@ class Choice(Check):
 
     def steps(self) -> tuple[Step, ...]:
         return (ChoiceStep(LettersParams(letters=self.params.letters)),)
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        letters = self.params.letters
-        return (*ANSWER_STEPS, "choice" if letters == _USUAL_LETTERS else {"choice": letters}, {"line": "last"})
 
     def letter_of(self, value: str | int) -> str:
         """Return the letter of a gold in upper case."""
@@ -233,9 +223,6 @@ class Choice(Check):
 
     def explain(self) -> str:
         return "columns: comparison of letters"
-
-    def claim(self) -> str:
-        return f"is the choice {self.letter}"
 
     def reason(self, row: Row) -> str:
         return f"the choice is {quoted(row['completion'])}, not {self.letter}"
@@ -269,9 +256,9 @@ class ListEquals(Check):
     type = "list_equals"
     graded = True
     gold = "value"
-    whole_gold = True
-    reading = ("sep",)
-    takes_list = True
+    gold_kind = GoldKind(whole=True, same_params=("sep",), of_lists=True)
+    claim_words = "has the items {check.shown} ({check.params.as_})"
+    fault_words = "does not have the items {check.shown} ({check.params.as_})"
     Params = ListEqualsParams
     params: ListEqualsParams
     examples = (
@@ -358,12 +345,6 @@ class ListEquals(Check):
     def shown(self) -> str:
         value = self.params.value
         return quoted(value if isinstance(value, str) else f"{self.params.sep} ".join(value))
-
-    def claim(self) -> str:
-        return f"has the items {self.shown} ({self.params.as_})"
-
-    def complaint(self) -> str:
-        return f"does not have the items {self.shown} ({self.params.as_})"
 
 
 def _is_item(items: pl.Expr, at: int, gold: str) -> pl.Expr:

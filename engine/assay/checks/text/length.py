@@ -37,6 +37,8 @@ class MinLength(Check):
     """The output has at least ``value`` characters."""
 
     type = "min_length"
+    claim_words = "has at least {check.params.value} characters"
+    fault_words = "has fewer than {check.params.value} characters"
     Params = LengthParams
     params: LengthParams
     examples = (
@@ -54,17 +56,13 @@ class MinLength(Check):
     def lanes(self) -> tuple[Lane, ...]:
         return (CHARACTERS,)
 
-    def claim(self) -> str:
-        return f"has at least {self.params.value} characters"
-
-    def complaint(self) -> str:
-        return f"has fewer than {self.params.value} characters"
-
 
 class MaxLength(Check):
     """The output has at most ``value`` characters."""
 
     type = "max_length"
+    claim_words = "has at most {check.params.value} characters"
+    fault_words = "has more than {check.params.value} characters"
     Params = LengthParams
     params: LengthParams
     examples = (
@@ -81,9 +79,3 @@ class MaxLength(Check):
 
     def lanes(self) -> tuple[Lane, ...]:
         return (CHARACTERS,)
-
-    def claim(self) -> str:
-        return f"has at most {self.params.value} characters"
-
-    def complaint(self) -> str:
-        return f"has more than {self.params.value} characters"

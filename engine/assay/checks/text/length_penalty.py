@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import Example, GoldCompared, GoldKind, Params, Row
 from assay.checks.groups import quotient
 from assay.expressions.counts import COUNTS
 from assay.expressions.lane import Lane, text
@@ -50,7 +50,7 @@ class LengthPenaltyParams(Params):
         return value
 
 
-class LengthPenalty(Check):
+class LengthPenalty(GoldCompared):
     """1.0 up to a length of `max - buffer`, from there to `max` falling in a straight line to 0.0, and 0.0 beyond.
 
     The soft overlong punishment of DAPO (arXiv:2503.14476, equation 13), plus 1: `get_soft_overlong_punishment` of TRL's
@@ -60,7 +60,7 @@ class LengthPenalty(Check):
     type = "length_penalty"
     graded = True
     gold = "unit"
-    measured_gold = True
+    gold_kind = GoldKind(measured=True)
     Params = LengthPenaltyParams
     params: LengthPenaltyParams
     examples = (

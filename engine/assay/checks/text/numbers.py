@@ -6,7 +6,7 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import ANSWER_STEPS, Check, Example, Params, Row
+from assay.checks.base import ANSWER_STEPS, Example, GoldCompared, GoldKind, Params, Row
 from assay.errors import quoted
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import quoted_expr
@@ -71,13 +71,27 @@ class NumberParams(Params):
         return _finite(value) or 0  # 0.0 is the default 0, which the canonical form writes out
 
 
-class Number(Check):
+class _NumberCheck(GoldCompared):
+    """Common base: the number that the step has read, and what is expected, as ``shown``."""
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (_VALUE,)
+
+    def reason(self, row: Row) -> str:
+        return f"the number is {quoted(row['completion'])}, expected {self.shown}"
+
+    def reason_expr(self) -> pl.Expr:
+        return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
+
+
+class Number(_NumberCheck):
     """The last number of the output, or the first, equals the value; ``math.isclose`` with ``relTol`` and ``absTol``."""
 
     type = "number"
     aliases = ("numeric",)
     gold = "value"
-    reading = ("at",)
+    gold_kind = GoldKind(same_params=("at",), steps=lambda _: (*ANSWER_STEPS, "number", {"line": "last"}))
+    claim_words = "is the number {check.shown}"
     Params = NumberParams
     params: NumberParams
     examples = (
@@ -89,10 +103,6 @@ class Number(Check):
 
     def steps(self) -> tuple[Step, ...]:
         return (NumberStep(PlaceParams(at=self.params.at)),)
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        return (*ANSWER_STEPS, "number", {"line": "last"})
 
     @property
     def number(self) -> float:
@@ -124,9 +134,6 @@ class Number(Check):
             is_close = is_close | (difference <= float(self.params.abs_tol))
         return pl.when(text().is_not_null() & golds.is_not_null()).then(is_close.fill_null(value=False))
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (_VALUE,)
-
     def explain(self) -> str:
         return "columns: arithmetic"
 
@@ -138,15 +145,6 @@ class Number(Check):
         tolerances = (("relTol", self.params.rel_tol), ("absTol", self.params.abs_tol))
         within = ", ".join(f"{name} {_plain(float(value))}" for name, value in tolerances if value)
         return _plain(_finite(value)) + (f" ({within})" if within else "")
-
-    def claim(self) -> str:
-        return f"is the number {self.shown}"
-
-    def reason(self, row: Row) -> str:
-        return f"the number is {quoted(row['completion'])}, expected {self.shown}"
-
-    def reason_expr(self) -> pl.Expr:
-        return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         return pl.when(gold_numbers(golds).is_not_null()).then(golds)
@@ -184,10 +182,11 @@ def check_bounds(low: float | None, high: float | None) -> None:
         raise ValueError(f"it is below min ({low}): nothing could pass")
 
 
-class NumberRange(Check):
+class NumberRange(_NumberCheck):
     """The last number of the output is at least ``min`` and at most ``max``."""
 
     type = "number_range"
+    claim_words = "is a number, {check.shown}"
     Params = RangeParams
     params: RangeParams
     examples = (
@@ -214,9 +213,6 @@ class NumberRange(Check):
         within = (_VALUE.col >= _at_least(low)) & (_VALUE.col <= _at_most(high))
         return pl.when(text().is_not_null()).then(within.fill_null(value=False))
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (_VALUE,)
-
     def explain(self) -> str:
         return "columns: comparison"
 
@@ -225,15 +221,6 @@ class NumberRange(Check):
         low, high = self.params.min, self.params.max
         bounds = ("at least", low), ("at most", high)
         return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
-
-    def claim(self) -> str:
-        return f"is a number, {self.shown}"
-
-    def reason(self, row: Row) -> str:
-        return f"the number is {quoted(row['completion'])}, expected {self.shown}"
-
-    def reason_expr(self) -> pl.Expr:
-        return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
 
 
 def _at_least(value: float) -> float:

@@ -7,10 +7,9 @@ import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.calls.limits import Limits
-from assay.checks.base import Check, Example, Row
+from assay.checks.base import Example, GoldCompared, GoldKind, Row
 from assay.errors import quoted
 from assay.expressions.lane import Lane, nulls, rowwise, text
-from assay.expressions.pairs import quoted_expr
 from assay.expressions.regex.nearest import nearest_texts
 from assay.expressions.regex.pattern_column import search_patterns_expr
 from assay.expressions.regex.search import (
@@ -37,7 +36,7 @@ class RegexParams(PatternParams):
         return pattern
 
 
-class Regex(Check):
+class Regex(GoldCompared):
     r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
 
     Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
@@ -49,8 +48,9 @@ class Regex(Check):
 
     type = "regex"
     gold = "pattern"
-    lazy_golds = True
-    reading = ("flavor",)
+    gold_kind = GoldKind(lazy=True, same_params=("flavor",))
+    claim_words = "matches the pattern {check.shown}"
+    fault_words = "does not match the pattern {check.shown}"
     Params = RegexParams
     params: RegexParams
     examples = (
@@ -104,7 +104,7 @@ class Regex(Check):
     def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
         if self._lists:
             return pl.map_batches([text(), golds], self._complaints, return_dtype=pl.String, is_elementwise=True)
-        return quoted_expr(golds, _COMPLAINT)
+        return super().reason_by(golds)
 
     def _complaints(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Return why texts do not match the patterns of their rows; null where either is null."""
@@ -117,7 +117,11 @@ class Regex(Check):
 
     def _reasons(self, questions: Sequence[Question]) -> list[str]:
         nearest = nearest_texts(questions, self.limits)
-        return [_complaint(question.pattern, best) for question, best in zip(questions, nearest, strict=True)]
+        return [
+            f"does not match the pattern {quoted(question.pattern)}"
+            + (f"; the nearest text is {quoted(best)}" if best else "")
+            for question, best in zip(questions, nearest, strict=True)
+        ]
 
     def lanes(self) -> tuple[Lane, ...]:
         return lanes(self.params.pattern, self.limits, self._lists)
@@ -142,20 +146,7 @@ class Regex(Check):
     def one_complaint(self) -> bool:
         return self.error_expr() is None
 
-    def claim(self) -> str:
-        return f"matches the pattern {quoted(self.params.pattern)}"
-
-    def complaint(self) -> str:
-        return _complaint(self.params.pattern)
-
     def explain(self) -> str:
         seconds = (self.limits or Limits()).regex_timeout
         limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per match"
         return route(self.params.pattern, lists=self._lists).why.replace("{limit}", limit)
-
-
-_COMPLAINT = "does not match the pattern "
-
-
-def _complaint(pattern: str, nearest: str | None = None) -> str:
-    return f"{_COMPLAINT}{quoted(pattern)}" + (f"; the nearest text is {quoted(nearest)}" if nearest else "")

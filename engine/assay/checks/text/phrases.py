@@ -1,6 +1,5 @@
 """Checks for phrases: contains, not_contains, contains_any, contains_all, starts_with, ends_with."""
 
-from collections.abc import Sequence
 from functools import reduce
 from operator import add, or_
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, WithJsonSchema, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import Example, GoldCompared, GoldKind, Params, Row
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import (
@@ -16,7 +15,6 @@ from assay.expressions.pairs import (
     contain_expr,
     edge_expr,
     listed_where,
-    quoted_expr,
     quoted_lists_expr,
 )
 from assay.expressions.text import (
@@ -129,14 +127,9 @@ def _subject(row: Row, *, case_sensitive: bool) -> str:
     return completion if case_sensitive else lower(completion)
 
 
-class _PhraseCheck(Check):
-    """Common base: the phrase, and the text that it is searched for in.
+class _PhraseCheck(GoldCompared):
+    """Common base: the phrase, and the text that it is searched for in."""
 
-    Attributes:
-        fault: What a failing text does with the phrase.
-    """
-
-    fault: ClassVar[str]
     gold = "value"
     Params = PhraseParams
     params: PhraseParams
@@ -154,12 +147,6 @@ class _PhraseCheck(Check):
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
-    def complaint(self) -> str:
-        return f"{self.fault} {self.shown}"
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return quoted_expr(golds, f"{self.fault} ")
-
     def lanes(self) -> tuple[Lane, ...]:
         return self.phrase.lanes()
 
@@ -175,7 +162,8 @@ class Contains(_PhraseCheck):
     """The output contains the phrase; an empty phrase is contained in everything."""
 
     type = "contains"
-    fault = "does not contain"
+    claim_words = "contains {check.shown}"
+    fault_words = "does not contain {check.shown}"
     aliases = ("must_contain",)
     examples = (
         Example("We will REFUND you.", 1.0, {"value": "refund"}),
@@ -194,16 +182,14 @@ class Contains(_PhraseCheck):
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
         return self.is_within_by(golds)
 
-    def claim(self) -> str:
-        return f"contains {self.shown}"
-
 
 class NotContains(_PhraseCheck):
     """The output does not contain the phrase; an empty phrase is contained in everything."""
 
     type = "not_contains"
-    fault = "contains"
-    every_gold = True  # none of several
+    claim_words = "does not contain {check.shown}"
+    fault_words = "contains {check.shown}"
+    gold_kind = GoldKind(worst=True)  # none of several
     aliases = ("must_not_contain",)
     examples = (
         Example("Take a gift card.", 0.0, {"value": "Gift Card"}),
@@ -219,9 +205,6 @@ class NotContains(_PhraseCheck):
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
         within = self.is_within_by(golds)
         return None if within is None else within.not_()
-
-    def claim(self) -> str:
-        return f"does not contain {self.shown}"
 
 
 class PhrasesParams(Params):
@@ -241,11 +224,11 @@ class PhrasesParams(Params):
         return [values] if isinstance(values, str) else values
 
 
-class _PhrasesCheck(Check):
+class _PhrasesCheck(GoldCompared):
     """Common base: several phrases, and the text that they are searched for in."""
 
     gold = "values"
-    whole_gold = True
+    gold_kind = GoldKind(whole=True)
     Params = PhrasesParams
     params: PhrasesParams
 
@@ -278,6 +261,8 @@ class ContainsAny(_PhrasesCheck):
     """The output contains at least one of the phrases."""
 
     type = "contains_any"
+    claim_words = "contains one of {check.shown}"
+    fault_words = "contains none of {check.shown}"
     examples = (
         Example("I cannot help with that.", 1.0, {"values": ["I can't", "I cannot"]}),
         Example("Sure!", 0.0, {"values": ["I can't", "I cannot"]}),
@@ -289,12 +274,6 @@ class ContainsAny(_PhrasesCheck):
 
     def expr(self) -> pl.Expr:
         return reduce(or_, (phrase.expr() for phrase in self.phrases))
-
-    def claim(self) -> str:
-        return f"contains one of {self.shown}"
-
-    def complaint(self) -> str:
-        return f"contains none of {self.shown}"
 
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
         found = self.found_by(golds)
@@ -320,6 +299,7 @@ class ContainsAll(_PhrasesCheck):
     """The output contains every phrase; with ``score: share``, the share of the phrases that it contains."""
 
     type = "contains_all"
+    claim_words = "contains all of {check.shown}"
     graded = True
     Params = AllPhrasesParams
     params: AllPhrasesParams
@@ -335,7 +315,7 @@ class ContainsAll(_PhrasesCheck):
         return sum(found) / len(found) if self.params.score == "share" else float(all(found))
 
     def expr(self) -> pl.Expr:
-        count = reduce(add, (found.cast(pl.UInt32) for found in self._found_exprs()))
+        count = reduce(add, (phrase.expr().cast(pl.UInt32) for phrase in self.phrases))
         return count.map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
 
     def _scores(self, counts: pl.Series) -> pl.Series:
@@ -357,19 +337,13 @@ class ContainsAll(_PhrasesCheck):
             return None
         return pl.lit("does not contain ") + quoted_lists_expr(listed_where(golds, found, holds=False))
 
-    def _found_exprs(self) -> Sequence[pl.Expr]:
-        return [phrase.expr() for phrase in self.phrases]
-
-    def claim(self) -> str:
-        return f"contains all of {self.shown}"
-
     def reason(self, row: Row) -> str:
         missing = [quoted(value) for value, found in zip(self.params.values, self.found(row), strict=True) if not found]
         return f"does not contain {', '.join(missing)}"
 
     def reason_expr(self) -> pl.Expr:
-        pairs = zip(self.params.values, self._found_exprs(), strict=True)
-        missing = [pl.when(found.not_()).then(pl.lit(encodable(quoted(value)))) for value, found in pairs]
+        pairs = zip(self.params.values, self.phrases, strict=True)
+        missing = [pl.when(phrase.expr().not_()).then(pl.lit(encodable(quoted(value)))) for value, phrase in pairs]
         return pl.lit("does not contain ") + pl.concat_str(missing, separator=", ", ignore_nulls=True)
 
 
@@ -383,7 +357,7 @@ class EdgeParams(Params):
     case_sensitive: bool = Field(default=False, description=_CASES)
 
 
-class _EdgeCheck(Check):
+class _EdgeCheck(GoldCompared):
     """Common base: a phrase at the beginning or the end of the text.
 
     Attributes:
@@ -431,19 +405,6 @@ class _EdgeCheck(Check):
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
-    def claim(self) -> str:
-        return f"{'ends' if self.end else 'begins'} with {quoted(self.params.value)}"
-
-    def complaint(self) -> str:
-        return f"{self._fault} {quoted(self.params.value)}"
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return quoted_expr(golds, f"{self._fault} ")
-
-    @property
-    def _fault(self) -> str:
-        return f"does not {'end' if self.end else 'begin'} with"
-
     def explain(self) -> str:
         return "columns: one linear pattern" if self.pattern is not None else "columns: comparison of the ends"
 
@@ -452,6 +413,8 @@ class StartsWith(_EdgeCheck):
     """The output begins with the phrase."""
 
     type = "starts_with"
+    claim_words = "begins with {check.shown}"
+    fault_words = "does not begin with {check.shown}"
     end = False
     examples = (
         Example("  Yes, of course", 1.0, {"value": "yes"}),
@@ -464,6 +427,8 @@ class EndsWith(_EdgeCheck):
     """The output ends with the phrase."""
 
     type = "ends_with"
+    claim_words = "ends with {check.shown}"
+    fault_words = "does not end with {check.shown}"
     end = True
     examples = (
         Example("Any other questions?\n", 1.0, {"value": "Questions?"}),

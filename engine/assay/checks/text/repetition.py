@@ -3,19 +3,14 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import polars as pl
 from pydantic import Field
 
-from assay.checks.base import Check, Example, Params, Row
-from assay.checks.pairs import in_columns
-from assay.errors import encodable, quoted
-from assay.expressions.lane import Lane, once, text
+from assay.checks.base import Example, Params
+from assay.checks.pairs import PairCheck
+from assay.errors import quoted
 from assay.thresholds import THRESHOLDS
-
-_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String})
-
 
 _Counted = TypeVar("_Counted")
 
@@ -59,7 +54,7 @@ def _most_common(counts: "Counter[_Counted]") -> tuple[_Counted, int]:
     return next(islice(counts, values.index(most), None)), most
 
 
-class Repetition(Check):
+class Repetition(PairCheck):
     """The share of distinct sequences among all sequences of `n` words, in lower case: 1.0 if none stands there twice.
 
     The N-gram repetition penalty of "Demystifying Long Chain-of-Thought Reasoning in LLMs" (arXiv:2502.03373, appendix C.2), which is
@@ -68,7 +63,8 @@ class Repetition(Check):
     """
 
     type = "repetition"
-    graded = True
+    gold = ""
+    claim_words = "repeats no {check.params.n} words"
     Params = RepetitionParams
     params: RepetitionParams
     examples = (
@@ -80,14 +76,12 @@ class Repetition(Check):
         Example("a b c d e f g h " * 2 + "a b c d", 0.5, {"n": 5}),
     )
 
-    def _answer(self, completion: str) -> tuple[float, str]:
-        """Return the score of a text, and the reason if it is below 1."""
+    def judge(self, value: str, gold: Any) -> tuple[float, str]:
+        del gold
         n = self.params.n
-        words = completion.lower().split()
+        words = value.lower().split()
         total = len(words) - n + 1
-        if total < 1:
-            return 1.0, ""
-        distinct = len(set(_ngrams(words, n)))
+        distinct = len(set(_ngrams(words, n))) if total > 0 else total
         return (1.0, "") if distinct == total else (distinct / total, self._reason(words, total - distinct))
 
     def _reason(self, words: Sequence[str], repeats: int) -> str:
@@ -98,31 +92,7 @@ class Repetition(Check):
         start = ngrams.index(ngram)
         shown = quoted(" ".join(words[start : start + n]))
         of = f"{repeats} of {len(ngrams)} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
-        return encodable(f"{of}; {shown} occurs {most} times")
-
-    def row(self, row: Row) -> float:
-        return self._answer(row["completion"])[0]
-
-    def reason(self, row: Row) -> str:
-        return self._answer(row["completion"])[1]
-
-    def _lane(self) -> Lane:
-        return Lane(f"repetition:{self.params.n}", lambda _: once(text(), self._of_texts, _ANSWER))
-
-    def _of_texts(self, texts: pl.Series) -> pl.Series:
-        return in_columns([*map(self._answer, texts.to_list())], _ANSWER)
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
-
-    def expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("score")
-
-    def reason_expr(self) -> pl.Expr:
-        return self._lane().col.struct.field("reason")
-
-    def claim(self) -> str:
-        return f"repeats no {self.params.n} words"
+        return f"{of}; {shown} occurs {most} times"
 
     def explain(self) -> str:
         return "Python, once for each distinct text"

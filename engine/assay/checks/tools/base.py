@@ -1,14 +1,13 @@
 """What the checks of tool calls share: they read the calls of a row, or those that the text of ``on:`` writes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import JSON_STEPS
+from assay.checks.base import JSON_STEPS, GoldKind
 from assay.checks.pairs import Answer, PairCheck
 from assay.expressions.lane import rowwise
 from assay.steps.base import Step
@@ -48,13 +47,6 @@ class ReadCalls(Step):
         return rowwise(texts, self.row, pl.String, distinct=True)
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """What ``prepared`` returned for a gold."""
-
-    gold: Any
-
-
 class CallsCheck(PairCheck):
     """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work.
 
@@ -62,14 +54,11 @@ class CallsCheck(PairCheck):
         names_only: Whether arguments do not count, so that they need not be parsed.
     """
 
-    json_gold = True
-    reading = ("format", "scope")
+    gold_kind = GoldKind(
+        is_json=True, same_params=("format", "scope"), steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS)
+    )
     names_only: ClassVar[bool] = False
     params: CallsParams
-
-    @property
-    def gold_steps(self) -> tuple[Any, ...]:
-        return ({"tag": "tool_call"}, *JSON_STEPS)
 
     def judge_calls(self, calls: list[Call], gold: Any) -> tuple[float, str]:
         """Return the score of calls and the reason, which counts if the score is below 1: the definition.
@@ -93,25 +82,17 @@ class CallsCheck(PairCheck):
         return gold
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
-        return self.judge_calls(read_calls(value, parse=not self.names_only), self._ready(gold))
+        ready = self._own if gold is self._gold else self.prepared(gold)
+        return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
-        if not all(isinstance(gold, str) for gold in golds):
-            return super().judge_all(values, golds)
-        ready = {gold: self._before(gold) for gold in dict.fromkeys(golds)}
-        return [self.answered(self.judge, value, ready[gold]) for value, gold in zip(values, golds, strict=True)]
+        prepared = lru_cache(maxsize=None)(self.prepared)  # what it raises is raised again for each row
 
-    def _before(self, gold: str) -> Any:
-        """Return a gold that is prepared; as it is if that fails, so that each row fails."""
-        try:
-            return _Prepared(self.prepared(gold))
-        except Exception:  # noqa: BLE001  (it is raised again for each row)
-            return gold
+        def judge(value: str, gold: Any) -> tuple[float, str]:
+            ready = prepared(gold) if isinstance(gold, str) else self._own
+            return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
 
-    def _ready(self, gold: Any) -> Any:
-        if type(gold) is _Prepared:
-            return gold.gold
-        return self._own if gold is self._gold else self.prepared(gold)
+        return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
     @cached_property
     def _own(self) -> Any:

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from operator import eq
 from typing import Any
 
-from assay.checks.tools.equality import ABSENT, Difference, alike
-from assay.checks.tools.shown import shown
+from assay.checks.tools.equality import ABSENT, Difference, alike, shown
 
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a string"),

@@ -1,11 +1,11 @@
 """What a row or a spec says of the functions that may be called: their names and the schemas of their arguments."""
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
-from assay.checks.tools.golds import LONGEST_KNOWN
+from assay.checks.tools.golds import CACHE_BYTES, bytes_of
 from assay.expressions.json import NOT_JSON, loads
+from assay.system.cache import cached_within
 from assay.system.documents import named
 
 TOOLS = "tools"
@@ -28,13 +28,11 @@ def function_docs(tools: Any) -> Mapping[str, dict[str, Any]]:
     """
     if tools is None:
         raise ValueError(_NO_DOCS)
-    if not isinstance(tools, str):
-        return _docs(tools)
-    return _known_docs(tools) if len(tools) <= LONGEST_KNOWN else _docs(loads(tools))
+    return _docs_of_text(tools) if isinstance(tools, str) else _docs(tools)
 
 
-@lru_cache(maxsize=1024)
-def _known_docs(text: str) -> Mapping[str, dict[str, Any]]:
+@cached_within(CACHE_BYTES, bytes_of)
+def _docs_of_text(text: str) -> Mapping[str, dict[str, Any]]:
     return _docs(loads(text))
 
 

@@ -1,16 +1,21 @@
 """The calls that a task expects, in the forms in which data sets write them."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from assay.errors import quoted
 from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call, calls_of, parsed_calls, requested_call
+from assay.system.cache import cached_within
 from assay.system.documents import named
 
-LONGEST_KNOWN = 10_000
-"""Maximum length of a gold's text that is kept as it was read."""
+CACHE_BYTES = 32_000_000
+"""Size of each cache of what was read from texts."""
+
+
+def bytes_of(_: object, text: str) -> int:
+    """Estimate the size of a text and of what was read from it."""
+    return 20 * len(text)
 
 
 _PLAIN = {"name", "arguments"}
@@ -35,13 +40,11 @@ def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
     Raises:
         ValueError: It has no such form.
     """
-    if not isinstance(gold, str):
-        return _calls(gold)
-    return _known_calls(gold) if len(gold) <= LONGEST_KNOWN else _calls(loads(gold))
+    return _calls_of_text(gold) if isinstance(gold, str) else _calls(gold)
 
 
-@lru_cache(maxsize=1024)
-def _known_calls(text: str) -> tuple[ExpectedCall, ...]:
+@cached_within(CACHE_BYTES, bytes_of)
+def _calls_of_text(text: str) -> tuple[ExpectedCall, ...]:
     return _calls(loads(text))
 
 
@@ -101,16 +104,10 @@ def expected_names(gold: Any) -> tuple[str, ...]:
     Raises:
         ValueError: It has no such form.
     """
-    if not isinstance(gold, str):
-        return _names(gold)
-    return _known_names(gold) if len(gold) <= LONGEST_KNOWN else _names_of_text(gold)
+    return _names_of_text(gold) if isinstance(gold, str) else _names(gold)
 
 
-@lru_cache(maxsize=1024)
-def _known_names(text: str) -> tuple[str, ...]:
-    return _names_of_text(text)
-
-
+@cached_within(CACHE_BYTES, bytes_of)
 def _names_of_text(text: str) -> tuple[str, ...]:
     if not text.lstrip().startswith(("[", "{")):
         return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -9,8 +9,8 @@ from pydantic import Field, field_validator
 from assay.checks.base import Example
 from assay.checks.text.numbers import check_bounds
 from assay.checks.tools.base import CallsCheck, CallsParams
+from assay.checks.tools.equality import listed_names, name_text
 from assay.checks.tools.golds import expected_names
-from assay.checks.tools.shown import listed_names, name_text
 from assay.steps.tool_calls.calls import Call
 
 _CALL = '[{"name": "search", "arguments": {}}, {"name": "open", "arguments": {}}]'

@@ -11,9 +11,8 @@ from assay.checks.base import Example
 from assay.checks.tools.base import CallsCheck, CallsParams
 from assay.checks.tools.bfcl import bfcl_difference
 from assay.checks.tools.docs import TOOLS, function_docs
-from assay.checks.tools.equality import Difference, difference
+from assay.checks.tools.equality import Difference, call_text, difference, listed_names, name_text, shown
 from assay.checks.tools.golds import ExpectedCall, expected_calls
-from assay.checks.tools.shown import call_text, listed_names, name_text, shown
 from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call
 from assay.values.references import OF_ROW

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -11,9 +10,10 @@ from assay.checks.base import Example
 from assay.checks.json.schemas import Schema, compiled, json_value
 from assay.checks.tools.base import CallsCheck, CallsParams
 from assay.checks.tools.docs import TOOLS, function_docs
-from assay.checks.tools.golds import LONGEST_KNOWN
-from assay.checks.tools.shown import listed_names, name_text, shown
+from assay.checks.tools.equality import listed_names, name_text, shown
+from assay.checks.tools.golds import CACHE_BYTES, bytes_of
 from assay.steps.tool_calls.calls import Call
+from assay.system.cache import cached_within
 
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 """Types of BFCL and what JSON Schema calls them."""
@@ -44,6 +44,7 @@ class ToolValid(CallsCheck):
     """Every call names a function of ``tools`` and has arguments that its JSON Schema accepts; without calls 1.0."""
 
     type = "tool_valid"
+    claim_words = "makes valid calls only"
     graded = False
     gold = "tools"
     libraries: ClassVar = {"jsonschema-rs": ()}
@@ -80,9 +81,6 @@ class ToolValid(CallsCheck):
                 return 0.0, f"{place}: {reason}"
         return 1.0, ""
 
-    def claim(self) -> str:
-        return "makes valid calls only"
-
 
 def _compiled(schema: Mapping[str, Any]) -> Schema:
     """Return the schema of a function's arguments, compiled.
@@ -91,17 +89,13 @@ def _compiled(schema: Mapping[str, Any]) -> Schema:
         ValueError: It is no schema.
     """
     text = json.dumps(schema, default=str)
-    found = compiled(_known_text(text) if len(text) <= LONGEST_KNOWN else _json_schema_text(text), False)
+    found = compiled(_json_schema_text(text), False)
     if found.problem:
         raise ValueError(found.problem)
     return found
 
 
-@lru_cache(maxsize=1024)
-def _known_text(text: str) -> str:
-    return _json_schema_text(text)
-
-
+@cached_within(CACHE_BYTES, bytes_of)
 def _json_schema_text(text: str) -> str:
     """Return a schema's text with the types of JSON Schema: BFCL has Python's, Gemini writes them in capitals."""
     schema = json.loads(text)
