@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight peers peers-test promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -49,6 +49,9 @@ fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers,
 
 weight: $(VENV)/.installed  ## count lines, functions, names and what a small run enters; with SUITE=1 run the suite, too, for its processor time
 	@$(BIN)/python tests/house/weight.py $(if $(SUITE),--suite)
+
+mutants: $(VENV)/.installed  ## change the engine in fifty drawn places, one by one, and see whether the suite notices; an hour
+	@$(BIN)/python tests/house/mutants.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
