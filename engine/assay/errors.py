@@ -25,33 +25,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-__all__ = [
-    "AssayError",
-    "AssayWarning",
-    "BadRowsError",
-    "ColumnsError",
-    "FailedRunError",
-    "InputError",
-    "OutputError",
-    "PartsError",
-    "SpecError",
-    "TooManyErrors",
-    "UsageError",
-    "closest",
-    "counted",
-    "did_you_mean",
-    "encodable",
-    "in_python",
-    "listed",
-    "package",
-    "path_text",
-    "printable",
-    "quoted",
-    "said_by",
-    "shown_path",
-    "top",
-]
-
 SHOWN = 60
 """Characters of a value from data that reasons show."""
 _LISTED = 100
@@ -118,7 +91,6 @@ def _keyword(option: re.Match[str]) -> str:
 
 
 def _argument(name: str, value: str) -> str:
-    """Return a value from the command line as an argument."""
     value = value[1:-1] if value[0] == value[-1] and value[0] in "'\"" else value
     if name in _MAPPINGS and "=" in value:
         key, _, inner = value.partition("=")

@@ -1,29 +1,5 @@
 """Names that several rooms share: columns of rollouts and results, kinds of verifiers, the prefix of columns of our own."""
 
-__all__ = [
-    "BAD",
-    "COMPLETION",
-    "EXPECTED",
-    "FN_NAME",
-    "FUNCTION",
-    "GOLD_COLUMNS",
-    "HIDDEN",
-    "IN_PROCESS",
-    "LENGTH",
-    "MANIFEST",
-    "NATIVE",
-    "OUTPUT_SCHEMA",
-    "OUTPUT_SCHEMA_CAMEL",
-    "PARAMS",
-    "PROVENANCE_KEY",
-    "ROW_VERIFIER",
-    "TASK_FOUND",
-    "TASK_ID",
-    "TEXT",
-    "VERIFIER",
-    "VERIFIER_COLUMNS",
-]
-
 COMPLETION = "completion"
 TASK_ID = "task_id"
 

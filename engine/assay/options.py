@@ -13,27 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 from assay.errors import UsageError, did_you_mean
 from assay.system.quantities import RowLimit, read_share, read_size
 
-__all__ = [
-    "PANELS",
-    "STRICT_HELP",
-    "BatchOptions",
-    "BenchOptions",
-    "CompileOptions",
-    "DiffLimits",
-    "FileOptions",
-    "FunctionOptions",
-    "Option",
-    "PlanOptions",
-    "ReadingOptions",
-    "ScoreOptions",
-    "deciding",
-    "documented",
-    "flag_of",
-    "options_of",
-    "settle",
-    "signature_with",
-]
-
 MAX_CONCURRENT = 64
 REGEX_TIMEOUT = 0.2
 MAX_RATIO = 200.0
@@ -137,8 +116,6 @@ def _distance(flag: str, value: Any) -> Any:
 
 
 def _one_of(*words: str) -> Callable[[str, Any], Any]:
-    """Return the parser of an option whose value is one of some words; ``""`` where it has no other default."""
-
     def parse(flag: str, value: Any) -> Any:
         if value not in words:
             raise UsageError(f"{flag} {value}: expected {' or '.join(filter(None, words))}.")
@@ -635,17 +612,7 @@ def flag_of(name: str, option: Option) -> str:
 
 
 def settle(kind: Callable[..., _T], keywords: Mapping[str, Any], function: str) -> _T:
-    """Return all options of a function: the caller's values, parsed, and the defaults of the others.
-
-    Args:
-        kind: The function's options.
-        keywords: The caller's keywords; None stands for the default of most.
-        function: The function's name, for the message.
-
-    Raises:
-        TypeError: A keyword is unknown.
-        UsageError: A value cannot be used.
-    """
+    """Return all options of a function: the caller's values, parsed, and the defaults of the others."""
     options = options_of(kind)
     for name in keywords.keys() - options.keys():
         hint = did_you_mean(name, options)
@@ -667,13 +634,7 @@ def deciding(kind: Any) -> list[str]:
 def signature_with(
     function: Callable[..., Any], keywords: Sequence[inspect.Parameter], *, open_ended: bool = False
 ) -> inspect.Signature:
-    """Return a function's signature with keywords in place of its ``**options``.
-
-    Args:
-        function: The function.
-        keywords: The keyword parameters to add.
-        open_ended: Keep ``**options`` after them.
-    """
+    """Return a function's signature with keywords in place of its ``**options``."""
     signature = inspect.signature(function)
     parameters = [*signature.parameters.values()]
     own = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]

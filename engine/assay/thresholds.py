@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
-__all__ = ["EVER", "THRESHOLDS", "Thresholds", "set_to"]
-
 EVER = sys.maxsize
 """Larger than any size."""
 
@@ -107,14 +105,7 @@ THRESHOLDS = Thresholds()
 
 @contextmanager
 def set_to(**values: int) -> Iterator[None]:
-    """Set thresholds within a block, in all threads of this process; for tests.
-
-    Args:
-        values: Values by name. Compile plans anew within the block, because some thresholds shape a plan.
-
-    Raises:
-        AttributeError: A name is not a threshold.
-    """
+    """Set thresholds within a block, in all threads of this process; for tests."""
     names = {field.name for field in fields(Thresholds)}
     if unknown := values.keys() - names:
         raise AttributeError(f"unknown thresholds: {', '.join(sorted(unknown))}")

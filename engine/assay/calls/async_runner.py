@@ -150,9 +150,6 @@ class _WatchedAwaitable:
                 step, arguments = steps.throw, (error,)
 
 
-# ── an event loop in a thread ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end, even if another task, started by user code, stops the loop or raises what would stop it."""
     task = loop.create_task(coroutine)

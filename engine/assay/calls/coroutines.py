@@ -63,7 +63,6 @@ def in_own_loop(make: Callable[[], Coroutine[Any, Any, _T]], threads: int) -> _T
 
 
 def _in_thread(run: Callable[[], None], stop: Callable[[], None]) -> None:
-    """Call a function in a thread and wait for it; stop it if the caller is cancelled or interrupted."""
     outcome: Future[None] = Future()
     caller = asyncio.current_task()
 

@@ -33,13 +33,7 @@ def each(
 
 
 def run(work: Work, limits: Limits) -> None:
-    """Make the calls in this process.
-
-    Args:
-        work: The calls; receives their outcomes.
-        limits: With a timeout, a call that holds the interpreter for longer scores 0.0, and its thread is abandoned. A call that
-            never releases the interpreter (a backtracking regular expression) can be stopped only in a worker process.
-    """
+    """Make the calls in this process."""
     try:
         if limits.timeout is not None:
             while not _run_until_late(work, limits, limits.timeout):
@@ -58,11 +52,6 @@ def run(work: Work, limits: Limits) -> None:
 
 
 def _run_until_late(work: Work, limits: Limits, seconds: float) -> bool:
-    """Make the remaining calls in a thread until one takes too long; then abandon the thread.
-
-    Returns:
-        Whether all calls are done.
-    """
     running, outcome = RunningCall(), Future[bool]()
     loop: LoopThread | None = None
     if work.is_async:

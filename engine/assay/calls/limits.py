@@ -85,12 +85,7 @@ def scalar(value: Any) -> Any:
 
 
 def settled(value: Any) -> Settled:
-    """Convert what user code returned to a reward; the same rule applies to reward functions, verifiers and checks.
-
-    A reward is a finite number: a Boolean, an integer, a float, a ``Decimal``, a ``Fraction``, a scalar or zero-dimensional array
-    of an array library, and anything else that has ``__float__`` or ``__index__``. Text and bytes are not rewards even if they
-    spell a number, and neither is an array with dimensions, even if it holds a single number.
-    """
+    """Convert what user code returned to a reward; the same rule applies to reward functions, verifiers and checks."""
     try:
         if type(value) in _NUMBERS:
             reward = float(value)
@@ -108,7 +103,6 @@ _NUMBERS = frozenset((float, int, bool))
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether ``float`` would parse the value: text, or a bytes-like object."""
     if isinstance(value, str | bytes | bytearray):
         return True
     if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
@@ -122,13 +116,7 @@ def _is_text(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Graded:
-    """A reward with more than its number.
-
-    Attributes:
-        score: The reward.
-        reason: Why it is what it is; ``""`` if the function does not say.
-        metrics: The other entries of a mapping, by name; None for those that are not finite numbers.
-    """
+    """A reward with more than its number."""
 
     score: float
     reason: str = ""
@@ -189,11 +177,7 @@ def failed(error: BaseException) -> Settled:
 
 
 def own_failure(error: BaseException) -> bool:
-    """Return whether an exception is a failure of user code, which affects its row only and does not end the run.
-
-    An interrupt, an abandoned call and a cancelled task end the run. Everything else is a failure, whatever its class: also
-    ``SystemExit``, ``GeneratorExit``, and a cancellation that was not requested for this task.
-    """
+    """Return whether an exception is a failure of user code, which affects its row only and does not end the run."""
     if isinstance(error, Exception):
         return True
     if isinstance(error, KeyboardInterrupt | Abandoned):

@@ -25,16 +25,7 @@ class GoneError(Exception):
 
 
 class PipedProcess:
-    """A process, and non-blocking pipes to it and from it.
-
-    Args:
-        arguments: What follows the interpreter on the command line.
-        environment: Its environment variables; None for those of this process.
-        leads: Whether it leads a session of its own, whose processes end with it.
-
-    Raises:
-        OSError, TypeError, ValueError, SubprocessError: It cannot be started.
-    """
+    """A process, and non-blocking pipes to it and from it."""
 
     def __init__(
         self, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None, leads: bool = False
@@ -88,11 +79,7 @@ class PipedProcess:
                 poller.unregister(descriptor)
 
     def transfer(self, poller: select.poll) -> bytearray:
-        """Send what fits into the pipe, and return the bytes that have arrived; the caller deletes what it has used.
-
-        Raises:
-            GoneError: The process has ended, and there are no more replies.
-        """
+        """Send what fits into the pipe, and return the bytes that have arrived; the caller deletes what it has used."""
         if not self.is_sent and self._send():
             poller.unregister(self.questions)
         with contextlib.suppress(BlockingIOError):
@@ -103,7 +90,6 @@ class PipedProcess:
         return self._read
 
     def _send(self) -> bool:
-        """Return whether everything is sent."""
         try:
             while True:
                 self._piece = self._piece or memoryview(next(self._unsent))
@@ -115,11 +101,7 @@ class PipedProcess:
             return True
 
     def close(self) -> int:
-        """End the process, even at work, and close the pipes; a fork only closes its copies of the pipes.
-
-        Returns:
-            The signal that ended it.
-        """
+        """End the process, even at work, and close the pipes; a fork only closes its copies of the pipes."""
         signal_ = self.end()
         with contextlib.suppress(OSError):  # unsent data
             self._stdin.close()
@@ -128,11 +110,7 @@ class PipedProcess:
         return signal_
 
     def end(self) -> int:
-        """End the process, but leave its pipes open for a thread that reads them.
-
-        Returns:
-            The signal that ended it.
-        """
+        """End the process, but leave its pipes open for a thread that reads them."""
         if self._owner != os.getpid():
             self.process.returncode = 0  # or Python would warn that it runs
             return 0
@@ -147,8 +125,6 @@ def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-
-# ── the end of this process, and forks ──────────────────────────────────────────────────────────────────────────────────
 
 _RUNNING: set[PipedProcess] = set()
 _ENDING: list[bool] = []
@@ -167,7 +143,6 @@ def _end_for_good() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: the processes belong to the parent, which they would wait for if a copy of their pipes were open."""
     for process in [*_RUNNING]:
         process.close()
     _RUNNING.clear()

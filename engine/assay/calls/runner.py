@@ -41,24 +41,7 @@ class RunningCall:
 
 @dataclass
 class Work:
-    """Calls and their outcomes.
-
-    Attributes:
-        calls: The functions, each of the arguments of a rollout as one sequence.
-        rows: The arguments of each rollout.
-        is_async: Whether a function is async, by its definition or because it has returned an awaitable.
-        side_by_side: Whether async functions of one rollout run concurrently.
-        read: Converts the result of a call to a score and an error.
-        recipe: Of what another process makes the calls: names of the functions, names of the arguments, arguments without a value.
-        seconds: Receives the duration of each rollout; None if not needed.
-        tick: Called with the number of rollouts done since the last call.
-        stop: Set when the run has to stop.
-        scores: By function, then by row; None for a call that is still to be made.
-        errors: By function, the errors by row.
-        begun: Awaitables returned by calls that were taken for synchronous, by row and function.
-        start: The first row with calls to make.
-        process: The process that makes the calls.
-    """
+    """Calls and their outcomes."""
 
     calls: Sequence[Callable[[Sequence[Any]], Any]]
     rows: Sequence[Sequence[Any]]
@@ -118,11 +101,7 @@ def settled_failure(error: BaseException) -> Settled:
 
 
 def run_here(work: Work, running: RunningCall | None = None) -> bool:
-    """Make the calls of synchronous functions, one after another, under a watchdog or not.
-
-    Returns:
-        Whether all calls are done; if not, one returned an awaitable, and ``run_async`` continues from there.
-    """
+    """Make the calls of synchronous functions, one after another, under a watchdog or not."""
     calls = [(number, call, work.scores[number]) for number, call in enumerate(work.calls)]
     direct = running is None and work.read is graded
     started = perf_counter()

@@ -16,7 +16,7 @@ import polars as pl
 from assay.aggregating.columns import check_column, score_column
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import check_one_verifier, exact_columns, read_columns, reading_for
-from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
 from assay.expressions.json import mended
 from assay.expressions.lane import exactly
@@ -29,7 +29,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, read_whole
 from assay.names import COMPLETION, HIDDEN, NATIVE, TASK_ID
 from assay.options import ScoreOptions, documented, settle
-from assay.scoring.in_memory import cause, engine_error, tell, warn
+from assay.scoring.in_memory import cause, engine_error, tell
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.quantities import RowLimit
 from assay.system.signals import interruptible

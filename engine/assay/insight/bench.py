@@ -16,7 +16,7 @@ from assay.checks.base import Check, Row
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
-from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
 from assay.loading.formats.engine_source import batches
@@ -24,7 +24,7 @@ from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.names import COMPLETION
 from assay.options import BenchOptions, ScoreOptions, documented, settle
-from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
+from assay.scoring.in_memory import cause, engine_error, prepare, tell
 from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifier

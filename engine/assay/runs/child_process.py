@@ -42,11 +42,7 @@ _RUNNING: dict[subprocess.Popen[bytes], int] = {}
 def in_child_process(
     job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
 ) -> Iterator[tuple[Shard, Summary | Failed]]:
-    """Score shards in one separate process; an ``Engine``.
-
-    Raises:
-        UsageError: The checks cannot be pickled.
-    """
+    """Score shards in one separate process; an ``Engine``."""
     with _Child(job) as child:
         for shard in shards:
             yield shard, _scored(child, job, shard, tell)
@@ -98,12 +94,6 @@ class _Child:
             _end(self._process, _PATIENCE if kind is None else _HURRY)
 
     def ask(self, request: tuple[str, Shard], tell: Callable[[int], None]) -> Any:
-        """Send a request and return the answer.
-
-        Raises:
-            _DeadError: The process ended.
-            Exception: Any exception that the process raised.
-        """
         process = self._started()
         assert process.stdin is not None  # noqa: S101  (they are pipes)
         assert process.stdout is not None  # noqa: S101
@@ -148,7 +138,6 @@ class _Child:
 
 
 def _by_reference(job: Job) -> Job:
-    """Replace functions that cannot be pickled, such as those with a lambda, by references to their modules."""
     by_module = [fn for fn in job.functions if _module_of(fn) not in ("", "__main__") and not _pickles(fn)]
     return replace(
         job,
@@ -180,7 +169,6 @@ def _reason(code: int) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], patience: float = _PATIENCE) -> int:
-    """End a process, and return its exit code; unfinished parts are discarded."""
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:
@@ -213,7 +201,6 @@ def _end_all() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: the processes are the parent's, and end with it."""
     for process in list(_RUNNING):
         _let_go(process)
 
@@ -237,9 +224,6 @@ def _receive(pipe: IO[bytes]) -> Any:
     if len(data) < size:
         raise EOFError
     return pickle.loads(data)  # noqa: S301  (from our own process)
-
-
-# ── in the child process ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def serve() -> None:
@@ -285,7 +269,6 @@ def serve() -> None:
 
 
 def _listening(requests: IO[bytes]) -> queue.Queue[Any]:
-    """Return a queue of what the parent process sends; exit, whatever this process is doing, when that is gone."""
     heard: queue.Queue[Any] = queue.Queue()
 
     def listen() -> None:
@@ -304,7 +287,6 @@ _LEAVING = threading.Lock()
 
 
 def _leave() -> NoReturn:
-    """Exit without a word: the parent process is gone, and with it whoever would read it."""
     with _LEAVING:
         silence((1, 2))
         for remove in LEFTOVERS:

@@ -13,11 +13,7 @@ class ErrorLimit:
         self.in_parts = in_parts
 
     def check(self, summary: Summary, *, final: bool = False) -> None:
-        """Check a run against the limit; a share is only known at the end.
-
-        Raises:
-            TooManyErrors: The run exceeds it.
-        """
+        """Check a run against the limit; a share is only known at the end."""
         if not self.most.exceeded(summary.errors, summary.rows, final=final):
             return
         worst = sorted((check for check in summary.checks if check.errors), key=lambda check: -check.errors)

@@ -54,12 +54,7 @@ class FileRun:
         return settings | plain
 
     def task_table(self, source: Rollouts, provenance: Mapping[str, Any]) -> dict[str, str]:
-        """Return the hash of a task table that is not known by its files, as an entry of the provenance; else nothing.
-
-        Args:
-            source: The rollouts with their tasks.
-            provenance: What ``provenance_of`` returns.
-        """
+        """Return the hash of a task table that is not known by its files, as an entry of the provenance; else nothing."""
         files = provenance["tasks"]
         is_known = self.options["tasks"] is None or (files and all(file["modified"] is not None for file in files))
         return {} if is_known else {"task_table": content_of_tasks(source.steps) or ""}

@@ -33,11 +33,7 @@ _DRAFTS = (f".{MANIFEST}.*.tmp", f".{SUMMARY}.*.tmp", ".part-*.parquet.*.tmp", f
 
 @dataclass(frozen=True)
 class Failed:
-    """A shard that could not be scored.
-
-    Attributes:
-        why: What ended its process, and where.
-    """
+    """A shard that could not be scored."""
 
     why: str
 
@@ -48,16 +44,7 @@ class Engine(Protocol):
     def __call__(
         self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
     ) -> Iterator[tuple[Shard, Summary | Failed]]:
-        """Score shards.
-
-        Args:
-            job: What the shards have in common.
-            shards: The shards.
-            tell: Called with the rows done in shards that have not been yielded yet.
-
-        Yields:
-            Each shard when it is done, in any order.
-        """
+        """Score shards."""
 
 
 def in_this_process(
@@ -78,26 +65,7 @@ def score_folder(
     check: Callable[[Summary], None] | None = None,
     progress: Ticks | None = None,
 ) -> Summary:
-    """Score the missing parts.
-
-    Args:
-        job: What all shards have in common.
-        manifest: The description of the run.
-        engine: Scores the shards.
-        summary: An empty summary; parts are added as they are finished, for ``check``.
-        overwrite: Whether to start over, even if the folder holds another run.
-        check: Called after each part is added; it raises to stop the run.
-        progress: Receives the number of rows done.
-
-    Returns:
-        The summary of all parts, added up in their order.
-
-    Raises:
-        UsageError: The folder holds something else, or another run is writing to it.
-        OutputError: A file could not be written.
-        PartsError: Some shards ended their process; all others are complete.
-        Stopped: The run was interrupted.
-    """
+    """Score the missing parts."""
     folder, started = job.folder, time.perf_counter()
     ticks = progress or Ticks(None)
     total = deepcopy(summary)
@@ -175,7 +143,6 @@ def _score(
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against other runs; create it if it does not exist."""
     if not folder.parent.is_dir():
         raise UsageError(f"{shown_path(folder)}/: there is no folder {shown_path(folder.parent)}.")
     try:
@@ -190,7 +157,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
-    """Prepare the folder for this run: write its manifest, and remove what other runs left."""
     existing = read_manifest(folder) if not overwrite else None
     if existing is not None:
         manifest.refuse_other(existing, folder)
@@ -210,7 +176,6 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
 
 
 def _refuse_other_files(folder: Path) -> None:
-    """Refuse a folder with files that no run wrote; without a manifest, these include files that look like parts."""
     drafts = {path for pattern in _DRAFTS for path in folder.glob(pattern)}
     has_manifest = (folder / MANIFEST).exists()
     foreign = sorted(
@@ -226,7 +191,6 @@ def _refuse_other_files(folder: Path) -> None:
 
 
 def _remove_drafts(folder: Path) -> None:
-    """Remove drafts of processes that were killed; a process of an earlier run that still writes one cannot finish."""
     for pattern in _DRAFTS:
         for draft in folder.glob(pattern):
             with contextlib.suppress(OSError):
@@ -238,7 +202,6 @@ def _is_part(path: Path) -> bool:
 
 
 def _refuse_missing_parts(folder: Path, manifest: Manifest) -> None:
-    """Refuse to finish if a part was removed during the run: the summary would count its rows."""
     removed = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
     if removed is not None:
         fact = f"{shown_path(folder / removed)}: was removed after it was written."

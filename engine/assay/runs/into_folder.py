@@ -26,20 +26,7 @@ from assay.writing.provenance import provenance_of, task_files_of
 
 
 def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
-    """Score files into a folder of parts.
-
-    Args:
-        source: The rollouts.
-        plan: The plan.
-        run: The run; its output path is the folder.
-
-    Returns:
-        The summary of all parts.
-
-    Raises:
-        UsageError: The rollouts cannot be read in parts, or the folder holds another run.
-        PartsError: Parts could not be scored; the others are complete.
-    """
+    """Score files into a folder of parts."""
     folder, options = Path(str(run.out)), run.options
     is_pipe = any(file.name == "-" or is_stream(path_of(file.name)) for file in source.inputs)
     if source.read is None or is_pipe or run.options["limit"] is not None:
@@ -94,7 +81,6 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
 
 
 def _grown(earlier: Manifest, source: Rollouts) -> tuple[int, ...]:
-    """Return where inputs begin that were added to a run: at the end, if all that it had are there and none was skipped."""
     then = [entry["name"] for entry in earlier.provenance.get("inputs", ())]
     now = [file.name for file in source.inputs]
     is_more = len(now) > len(then) and now[: len(then)] == then and not any(file.skipped for file in source.inputs)

@@ -30,16 +30,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description of a run in parts.
-
-    Attributes:
-        provenance: Versions, verifiers, inputs and tasks.
-        settings: Options that are part of the run's identity.
-        columns: Columns of the parts, with their types.
-        shards: The input of each part.
-        grown: Where inputs begin that were added to a run that was there: their indices.
-        command: Command that started the run; not part of its identity.
-    """
+    """The description of a run in parts."""
 
     provenance: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -55,22 +46,14 @@ class Manifest:
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Write the manifest.
-
-        Raises:
-            OutputError: It could not be written.
-        """
+        """Write the manifest."""
         settings = {"settings": self.settings}
         data = {"manifest": _FORMAT, "run": self.run, "command": self.command, **self.identity(), **settings}
         with new_file(folder / MANIFEST, alone=False) as (file, guard), guard():
             file.write(json.dumps(data, indent=1).encode() + b"\n")
 
     def identity(self, files: int | None = None) -> dict[str, Any]:
-        """Return the run's identity, as JSON data.
-
-        Args:
-            files: How many inputs there were; None for all.
-        """
+        """Return the run's identity, as JSON data."""
         shards = [_of_shard(shard) for shard in self.shards if files is None or shard.cut.file < files]
         settings = {name: value for name, value in self.settings.items() if name not in _IN_COLUMNS}
         data = {**self.provenance, "settings": settings, "columns": self.columns, "shards": shards}
@@ -80,11 +63,7 @@ class Manifest:
         return dict(json.loads(json.dumps(data)))
 
     def refuse_other(self, other: "Manifest", folder: Path) -> None:
-        """Refuse a folder that holds a different run; this one may have more inputs behind those of the other.
-
-        Raises:
-            UsageError: The runs differ; the message lists the differences.
-        """
+        """Refuse a folder that holds a different run; this one may have more inputs behind those of the other."""
         known = len(other.provenance.get("inputs", ()))
         differences = _differences(other.identity(), self.identity(known if known in self.grown else None))
         if not differences and list(other.columns) != list(self.columns):
@@ -99,17 +78,12 @@ class Manifest:
 
 
 def _of_shard(shard: Shard) -> list[int | None]:
-    """Return a shard as JSON data: file, first unit, unit after the last, rows, and the last file if there are several."""
     data = [shard.cut.file, shard.cut.first, shard.cut.last, shard.rows]
     return data if shard.cut.final is None else [*data, shard.cut.final]
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Read the manifest of a folder; None if there is none.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Read the manifest of a folder; None if there is none."""
     path = folder / MANIFEST
     if (text := text_beside(path)) is None:
         return None
@@ -131,11 +105,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def recorded_inputs(folder: Path) -> tuple[str, ...]:
-    """Return the names of the inputs of the run that a folder holds, in order; none if it holds none.
-
-    Raises:
-        InputError: Its manifest cannot be read.
-    """
+    """Return the names of the inputs of the run that a folder holds, in order; none if it holds none."""
     manifest = read_manifest(folder) if folder.is_dir() else None
     return () if manifest is None else tuple(entry["name"] for entry in files_of(manifest.provenance))
 
@@ -144,7 +114,6 @@ _NAMED = {"inputs": "input", "tasks": "task file", "verifiers": "verifier"}
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Describe the differences between two runs."""
     differences: list[str] = []
     for key in dict.fromkeys([*then, *now]):
         before, after = then.get(key), now.get(key)
@@ -168,13 +137,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def differing_items(noun: str, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe the differences between inputs, task files or verifiers.
-
-    Args:
-        noun: What they are.
-        then: What the earlier run had.
-        now: What this run has.
-    """
+    """Describe the differences between inputs, task files or verifiers."""
     before, after = ({str(item.get("name", item.get("id"))): item for item in items} for items in (then, now))
     differences = [f"{noun} {printable(name)} was part of it, and is not now" for name in before if name not in after]
     differences += [f"{noun} {printable(name)} was not part of it, and is now" for name in after if name not in before]

@@ -49,18 +49,7 @@ _SHARED = "All nodes need access to the files, at the same paths."
 
 @contextlib.contextmanager
 def on_ray(address: str | None = None) -> Iterator[Engine]:
-    """Connect to a Ray cluster and yield an ``Engine`` that scores shards there.
-
-    Args:
-        address: Address of a cluster, by default ``RAY_ADDRESS``; without either, a local Ray is started, and shut down
-            afterwards. If this process is connected to a Ray already, that one is used, and left running.
-
-    Yields:
-        The engine; its tasks are cancelled when the block ends.
-
-    Raises:
-        UsageError: Ray is not installed, or there is no cluster at the address.
-    """
+    """Connect to a Ray cluster and yield an ``Engine`` that scores shards there."""
     try:
         import ray
     except ImportError:
@@ -98,7 +87,6 @@ _ADDRESS = "Name a running cluster, --ray-address HOST:6379, or omit the option 
 
 
 def _probe(where: str) -> None:
-    """Check that a server answers at an address; Ray itself would try for minutes, and end the process."""
     url = urlsplit(where if "://" in where else f"//{where}")
     try:
         host, port = url.hostname, url.port
@@ -123,7 +111,6 @@ def _probe(where: str) -> None:
 
 @contextlib.contextmanager
 def _signals_restored() -> Iterator[None]:
-    """Restore the handler of SIGTERM, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -140,14 +127,7 @@ def _signals_restored() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Setup:
-    """What a process of the cluster needs to score like the driver.
-
-    Attributes:
-        cwd: The driver's current folder.
-        paths: The driver's import paths.
-        versions: The driver's versions of Assay and Polars, and of the libraries that decide verdicts.
-        job: What all shards have in common, pickled.
-    """
+    """What a process of the cluster needs to score like the driver."""
 
     cwd: str
     paths: tuple[str, ...]
@@ -182,11 +162,6 @@ class _Tasks:
     def score(
         self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
     ) -> Iterator[tuple[Shard, Summary | Failed]]:
-        """Score shards; an ``Engine`` that reports rows only when their shard is finished.
-
-        Raises:
-            UsageError: The checks cannot be pickled.
-        """
         del tell
         submit = self._submitter(job)
         waiting, dead = iter(shards), []
@@ -208,7 +183,6 @@ class _Tasks:
             yield shard, Failed(f"{reason}{culprit(job, shard, lambda part: self._dies(submit, part))}")
 
     def cancel(self) -> None:
-        """Cancel all tasks: each may discard its part, and is killed if that takes too long."""
         tasks, self._running = list(self._running), {}
         with contextlib.suppress(self._ray.exceptions.RayError):
             for task in tasks:
@@ -218,7 +192,6 @@ class _Tasks:
                 self._ray.cancel(task, force=True)
 
     def _submitter(self, job: Job) -> Callable[[Callable[..., Any], Shard], Any]:
-        """Return a function that submits a task; the job is sent to the cluster once."""
         try:
             pickled = self._ray.cloudpickle.dumps(job)
         except Exception as error:  # noqa: BLE001  (a user's object may raise anything)
@@ -239,7 +212,6 @@ class _Tasks:
         return lambda function, shard: remote(function).remote([setup], shard)
 
     def _room(self) -> int:
-        """Return the number of tasks to submit now."""
         if time.monotonic() - self._polled > _POLL:
             self._cpus, self._polled = int(self._ray.cluster_resources().get("CPU", 0)), time.monotonic()
         return max(0, _AHEAD * max(self._cpus, 1) - len(self._running))
@@ -256,12 +228,6 @@ class _Tasks:
         return False
 
     def _result(self, task: Any) -> Any:
-        """Return the result of a task.
-
-        Raises:
-            _DeadError: Its process died, also when retried.
-            AssayError: The task raised it.
-        """
         errors = self._ray.exceptions
         try:
             result, warned = self._ray.get(task)
@@ -293,9 +259,6 @@ def _tried() -> str:
     return f", tried {_RETRIES + 1} times"
 
 
-# ── in a process of the cluster ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def score_on_node(setup: Sequence[Any], shard: Shard) -> tuple[Summary | AssayError, list[Warning | str]]:
     """Score one shard and write its part; a Ray task."""
     return _run(lambda job: score_shard(job, shard), setup[0], shard)
@@ -307,7 +270,6 @@ def try_on_node(setup: Sequence[Any], shard: Shard) -> tuple[AssayError | None, 
 
 
 def _run(work: Callable[[Job], Any], setup: Any, shard: Shard) -> tuple[Any, list[Warning | str]]:
-    """Return the result of a task, or its error as a value, so that Ray does not wrap it; and its warnings."""
     with warnings.catch_warnings(record=True) as warned:
         try:
             job = _prepared(setup)
@@ -326,7 +288,6 @@ def _run(work: Callable[[Job], Any], setup: Any, shard: Shard) -> tuple[Any, lis
 
 @functools.lru_cache(maxsize=1)
 def _prepared(setup: Any) -> Job:
-    """Prepare this process like the driver, and return the job; once for all tasks of a run."""
     import ray
 
     packed: _Setup = ray.get(setup)
@@ -351,11 +312,6 @@ def _prepared(setup: Any) -> Job:
 
 
 def _refuse_missing_files(job: Job, shard: Shard) -> None:
-    """Check that this node sees the input files and the output folder.
-
-    Raises:
-        UsageError: One of them is missing.
-    """
     files = [job.files.files[number] for number in shard.cut.files]
     paths = [file.path for file in files if not isinstance(file, RemoteFile) or file.copy is not None]
     for path in (job.folder / MANIFEST, *paths):

@@ -18,15 +18,7 @@ from assay.spec.stored_json import StoredError, conforms
 
 
 def settings_in(provenance: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the options of the run that made a result, as far as its footer has them.
-
-    Args:
-        provenance: The footer.
-        name: What messages call the result.
-
-    Raises:
-        InputError: They are not options as Assay writes them.
-    """
+    """Return the options of the run that made a result, as far as its footer has them."""
     settings = provenance.get("settings") or {}
     try:
         conforms(settings, _settings())
@@ -38,21 +30,12 @@ def settings_in(provenance: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def recorded_reading(provenance: Mapping[str, Any], name: str) -> Reading:
-    """Return how the rollouts of a result were read: with its mapping and preset, and with the bad rows that it allowed.
-
-    Args:
-        provenance: The footer.
-        name: What messages call the result.
-
-    Raises:
-        InputError: The footer has other options than Assay writes.
-    """
+    """Return how the rollouts of a result were read: with its mapping and preset, and with the bad rows that it allowed."""
     return replace(reading_of(settle(FileOptions, settings_in(provenance, name), "assay")), max_bad_rows="100%")
 
 
 @cache
 def _settings() -> Any:
-    """Return the type of the options in a footer."""
     hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
     hints["preset"] = dict[str, Any] | Literal["none"] | None
     fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}

@@ -41,13 +41,7 @@ _FEEDBACK = "feedback"
 
 
 class _Column(NamedTuple):
-    """A check of the earlier result.
-
-    Attributes:
-        verifier: Id of its verifier.
-        form: The check in canonical form.
-        label: What its lines begin with.
-    """
+    """A check of the earlier result."""
 
     verifier: str
     form: Mapping[str, Any]
@@ -60,13 +54,7 @@ class _Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Reuse:
-    """What a run takes from an earlier result.
-
-    Attributes:
-        source: The rollouts, with the columns of the earlier result beside them.
-        plan: The plan that reads these columns in place of some checks.
-        provenance: What the footer says: ``root`` of the earlier result, and the names of the ``checks``; empty if there are none.
-    """
+    """What a run takes from an earlier result."""
 
     source: Rollouts
     plan: Plan
@@ -74,17 +62,7 @@ class Reuse:
 
 
 def reusing(source: Rollouts, plan: Plan, run: FileRun) -> Reuse:
-    """Replace the checks of a plan whose scores an earlier result has.
-
-    Args:
-        source: The rollouts.
-        plan: The plan.
-        run: The run; its option ``reuse`` is the path of the earlier result.
-
-    Raises:
-        InputError: The earlier result cannot be read, is of other rollouts, was altered, or has no columns of checks.
-        UsageError: The result is written in parts, or the path is not that of a result.
-    """
+    """Replace the checks of a plan whose scores an earlier result has."""
     given = run.options["reuse"]
     if not isinstance(given, str | Path):
         raise UsageError(f"reuse: expected the path of a result, not {type(given).__name__}.")
@@ -119,7 +97,6 @@ def _name(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
 def _notes(
     earlier: "_Earlier", plan: Plan, why: Mapping[tuple[str, str], Any], taken: Mapping[tuple[str, str], _Column]
 ) -> list[str]:
-    """Say what is taken from the earlier result, and for each other check why it runs."""
     several = len(plan.verifiers) > 1
     reasons: dict[str, list[str]] = {}
     for (verifier, check), reason in why.items():
@@ -132,19 +109,9 @@ def _notes(
     return [head, *(f"{', '.join(names)}: runs again: {reason}" for reason, names in reasons.items())]
 
 
-# ── the earlier result ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class _Earlier:
-    """An earlier result, intact.
-
-    Attributes:
-        name: Its path for messages.
-        files: Its files.
-        provenance: What made it.
-        root: Digest of its content.
-    """
+    """An earlier result, intact."""
 
     name: str
     files: tuple[Path, ...]
@@ -182,7 +149,6 @@ class _Earlier:
 
     @cached_property
     def columns(self) -> list[_Column]:
-        """The checks that have columns, without those in groups and those of unknown type."""
         several = len(self.forms) > 1
         return [
             _Column(ident, form, label_of(ident, NATIVE, str(form.get("id")), several=several))
@@ -194,7 +160,6 @@ class _Earlier:
 
     @cached_property
     def labels(self) -> Counter[str]:
-        """What lines begin with, those of groups' checks, skipped ones and functions, too."""
         several, found = len(self.forms) > 1, Counter[str]()
         for form in self.forms:
             ident, kind = str(form.get("id")), str(form.get("kind"))
@@ -203,7 +168,6 @@ class _Earlier:
         return found
 
     def is_ambiguous(self, label: str) -> bool:
-        """Return whether a line may begin with a label by chance, or be another check's."""
         others = (other for other in self.labels if other != label)
         return (
             "\n" in label or self.labels[label] > 1 or any(a.startswith(label) or label.startswith(a) for a in others)
@@ -211,7 +175,6 @@ class _Earlier:
 
     @cached_property
     def flawed(self) -> set[str]:
-        """The labels of checks with errors; and ``""`` if a check left rows unscored, or ``NO_CHECK`` if none applied to a row."""
         error, rows = pl.col("error").cast(pl.String), self.frame
         asked = {column.label: error.str.contains(f"(?m)^{pl.escape_regex(column.label)}") for column in self.columns}
         unscored = pl.all_horizontal(exactly(column.name).is_null() for column in self.columns)
@@ -237,15 +200,7 @@ def _that_ran(provenance: Mapping[str, Any], verifier: str) -> list[str]:
     return [str(check.get("id")) for entry in entries for check in entry.get("checks", ())]
 
 
-# ── the same rollouts, the same options ─────────────────────────────────────────────────────────────────────────────────
-
-
 def _same_rollouts(earlier: _Earlier, source: Rollouts, run: FileRun) -> list[str]:
-    """Refuse other rollouts; return notes.
-
-    Raises:
-        InputError: The rollouts or the tasks are others, or nothing says that they are the same.
-    """
     then, tasks = earlier.provenance, task_files_of(run.options["tasks"])
     now = json.loads(json.dumps(provenance_of((), (), source.inputs, tasks, seal=run.options["seal"])))
     by_hash = is_sealed(then) and is_sealed(now)
@@ -277,7 +232,6 @@ def _identities(entries: Sequence[Mapping[str, Any]], *, by_hash: bool) -> list[
 
 
 def _of_another_run(then: Mapping[str, Any], run: FileRun) -> str:
-    """Return why nothing of an earlier result can be taken for this run; ``""`` if that depends on the checks."""
     now = {**provenance_of((), (), (), ()), "settings": json.loads(json.dumps(run.settings))}
     for key, noun in (("assay_version", "Assay"), ("polars_version", "Polars")):
         if then.get(key) != now[key]:
@@ -292,11 +246,7 @@ def _of_another_run(then: Mapping[str, Any], run: FileRun) -> str:
     return "made with functions that rows name, whose feedback cannot be told from that of checks" if rows_name else ""
 
 
-# ── which checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, str], _Column | str]:
-    """Return for each check of the plan the column that has its scores, or why it runs again."""
     by_fingerprint: dict[str, list[_Column]] = {}
     for column in earlier.columns:
         by_fingerprint.setdefault(fingerprint(column.form), []).append(column)
@@ -321,7 +271,6 @@ def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, st
 
 
 def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
-    """Return why a check runs whatever the earlier result holds; ``""`` if it need not."""
     check = spec.check
     if check is None or spec.group is not None:
         return "it is a group"
@@ -337,13 +286,11 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
 
 
 def _of_other_libraries(spec: CheckSpec, earlier: _Earlier) -> str:
-    """Return which libraries have other versions than when a check scored, if those decide its verdicts; ``""`` if none has."""
     changed = changed_versions(earlier.provenance.get("libraries"), spec.libraries)
     return f"made with {' and '.join(changed.values())}" if changed else ""
 
 
 def _has_code(earlier: _Earlier, check: Check) -> bool:
-    """Return whether the code of a check is what it was."""
     codes = [code for entry in earlier.provenance["verifiers"] for code in entry.get("code") or ()]
     own = code_of(check)
     return own.get("sha256") is not None and own in codes
@@ -369,7 +316,6 @@ def _choice(found: Sequence[_Column], spec: CheckSpec, form: Mapping[str, Any], 
 
 
 def _may_score_more(earlier: _Earlier, kept: set[str], run: FileRun) -> bool:
-    """Return whether a check that is gone has left rows unscored, whose other scores are not there."""
     if "" not in earlier.flawed:
         return False
     gone = [form for verifier in earlier.forms for form in verifier.get("checks", ()) if fingerprint(form) not in kept]
@@ -385,16 +331,12 @@ def _may_unscore(form: Mapping[str, Any], run: FileRun) -> bool:
     return is_unknown or any(unscored_exprs(verifier, spec) for spec in verifier.nodes)
 
 
-# ── stored scores in place of checks ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _evaluated(verifier: VerifierSpec, taken: Mapping[tuple[str, str], _Column]) -> VerifierSpec:
     checks = (_stored(spec, taken.get((verifier.id, spec.id))) for spec in verifier.checks)
     return replace(verifier, checks=tuple(checks))
 
 
 def _stored(spec: CheckSpec, column: _Column | None) -> CheckSpec:
-    """Return a check that reads its outcome; a threshold that the earlier one had not is applied to its score."""
     if column is None or spec.check is None:
         return spec
     check = Stored(spec.check, column.name, column.label, one_reason(spec))
@@ -403,14 +345,12 @@ def _stored(spec: CheckSpec, column: _Column | None) -> CheckSpec:
 
 
 def _read(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
-    """Return the columns of the earlier result that the verifiers read."""
     stored = [spec.check for verifier in verifiers for spec in verifier.checks if isinstance(spec.check, Stored)]
     names = [check.column.removeprefix(EARLIER) for check in stored]
     return tuple(dict.fromkeys([*names, *([_FEEDBACK] if any(check.words is None for check in stored) else [])]))
 
 
 def _beside(rollouts: pl.LazyFrame, files: Sequence[Path], names: Sequence[str], limit: int | None) -> pl.LazyFrame:
-    """Put columns of the earlier result beside the rollouts."""
     rollouts = rollouts if limit is None else rollouts.head(limit)
     earlier = scan_files(files).select(exactly(name).alias(EARLIER + name) for name in names)
     return pl.concat([rollouts, earlier], how="horizontal")

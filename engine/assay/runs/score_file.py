@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
-from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import FailedRunError, UsageError, did_you_mean
 from assay.loading.documents.document import form_of
 from assay.loading.formats.files import ENGINE_ERRORS
@@ -19,7 +19,7 @@ from assay.runs.file_run import FileRun, is_folder
 from assay.runs.manifest import recorded_inputs
 from assay.runs.streaming import output_schema, stream
 from assay.scoring.gates import pass_rate_gate, reward_gate
-from assay.scoring.in_memory import cause, engine_error, prepare, report, tell, warn
+from assay.scoring.in_memory import cause, engine_error, prepare, report, tell
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource
 from assay.system.progress import Ticks
@@ -107,7 +107,6 @@ def score_file(
 
 
 def _measure(summary: Summary, options: FileOptions) -> None:
-    """Compare a run with the minimums that the caller asked for."""
     if options["min_pass_rate"] is not None:
         least = read_share("--min-pass-rate", options["min_pass_rate"])
         counts_all = options["min_pass_rate_of"] == "all"  # noqa: S105  (a share, not a password)
@@ -145,7 +144,6 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any
 
 
 def _lines_for(source: Rollouts) -> Opener | None:
-    """Return the form of JSON lines that the tool reads whose logs the rollouts are."""
     if not all(form_of(path_of(file.name)) == ".eval" for file in source.inputs):
         return None
     from assay.writing.inspect_scores import InspectScores

@@ -64,13 +64,7 @@ class _Counts(Stored):
 
 @dataclass(frozen=True)
 class Shard:
-    """The input of one part.
-
-    Attributes:
-        number: Number of the part, from 0.
-        cut: The input units.
-        rows: Number of rows, if known before reading.
-    """
+    """The input of one part."""
 
     number: int
     cut: Cut
@@ -89,21 +83,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Job:
-    """What all shards of a run have in common. It can be pickled, so any process that sees the files can score a shard.
-
-    Attributes:
-        files: The input files.
-        steps: Steps that turn the input into rollouts.
-        plan: The plan that scores them.
-        folder: Folder of the parts.
-        run: Hash of the manifest; every part records it.
-        inputs: State of the input files at the start of the run.
-        functions: The user's functions that rows may name.
-        references: References to functions that modules register and that cannot be pickled.
-        paths: Import paths.
-        modules: Modules that register checks, functions and classes.
-        settings: The options that decide what the parts hold.
-    """
+    """What all shards of a run have in common. It can be pickled, so any process that sees the files can score a shard."""
 
     files: Files
     steps: tuple[Step, ...]
@@ -122,11 +102,7 @@ class Job:
         return part_of(self.files, self.steps, cut)
 
     def set_up(self) -> None:
-        """Register in this process what the process that started the run has registered.
-
-        Raises:
-            UsageError: A function cannot be registered.
-        """
+        """Register in this process what the process that started the run has registered."""
         sys.path[:0] = [path for path in self.paths if path not in sys.path]
         for module in self.modules:
             importlib.import_module(module)
@@ -136,13 +112,7 @@ class Job:
 
 
 def cut(files: Files, size: int, begins: Sequence[int] = ()) -> list[Shard]:
-    """Cut files into shards of about one size: consecutive units of one file, or consecutive whole files.
-
-    Args:
-        files: The files.
-        size: Bytes of input per part; a larger unit becomes a shard by itself.
-        begins: Indices of files that begin a shard in any case, because those before were cut without them.
-    """
+    """Cut files into shards of about one size: consecutive units of one file, or consecutive whole files."""
     cuts: list[Cut] = []
     total, extensible = 0, False  # bytes of the last cut, and whether another whole file may be added to it
     for number, file in enumerate(files.files):
@@ -157,7 +127,6 @@ def cut(files: Files, size: int, begins: Sequence[int] = ()) -> list[Shard]:
 
 
 def _size(file: File) -> int | None:
-    """Return the uncompressed size of a file, in bytes; None if a unit's size is unknown."""
     return sum(unit.size for unit in file.units) if all(unit.size for unit in file.units) else None
 
 
@@ -177,7 +146,6 @@ def _rows(files: Files, cut: Cut) -> int | None:
 
 
 def _units(files: Files, cut: Cut) -> list[tuple[Cut, Unit]]:
-    """Return the units of a cut, each with the cut of this unit alone."""
     pairs: list[tuple[Cut, Unit]] = []
     for number in cut.files:
         units = files.files[number].units
@@ -187,20 +155,7 @@ def _units(files: Files, cut: Cut) -> list[tuple[Cut, Unit]]:
 
 
 def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = None) -> Summary:
-    """Score one shard and write its part, completely or not at all.
-
-    Args:
-        job: What all shards have in common.
-        shard: The shard.
-        tell: Called with the number of rows done so far.
-
-    Returns:
-        The summary of the part.
-
-    Raises:
-        InputError: The input cannot be read, or has changed.
-        OutputError: The part could not be written.
-    """
+    """Score one shard and write its part, completely or not at all."""
     frame, files = job.frame(shard.cut), [job.files.files[number] for number in shard.cut.files]
     summary = Summary.of(job.plan)
     try:
@@ -227,13 +182,7 @@ def try_shard(job: Job, shard: Shard) -> None:
 
 
 def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
-    """Name the unit of a shard that ends a process, for a message; a binary search finds it.
-
-    Args:
-        job: What all shards have in common.
-        shard: The shard.
-        dies: Return whether a process dies that scores some units of the shard.
-    """
+    """Name the unit of a shard that ends a process, for a message; a binary search finds it."""
     units = [cut for cut, _ in _units(job.files, shard.cut)]
     while len(units) > 1:
         half, rest = units[: len(units) // 2], units[len(units) // 2 :]
@@ -252,7 +201,6 @@ def _write_json(path: Path, data: dict[str, Any]) -> None:
 
 
 def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
-    """Return the provenance of a part: identical wherever the shard is scored; the manifest holds the rest."""
     cut = shard.cut
     last_input = {} if cut.final is None else {"last_input": job.inputs[cut.final].name}
     return {
@@ -269,13 +217,7 @@ def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
 
 
 def finished_counts(folder: Path, run: str, shard: Shard) -> Summary | None:
-    """Return the counts of a part that is complete; None if it must be scored.
-
-    Args:
-        folder: The folder of the parts.
-        run: Hash of the manifest.
-        shard: The shard.
-    """
+    """Return the counts of a part that is complete; None if it must be scored."""
     part = folder / shard.name
     if not part.is_file():
         return None
@@ -289,15 +231,7 @@ def finished_counts(folder: Path, run: str, shard: Shard) -> Summary | None:
 
 
 def read_counts(folder: Path, shard: Shard) -> Summary:
-    """Read the counts of a part.
-
-    Args:
-        folder: The folder of the parts.
-        shard: The shard.
-
-    Raises:
-        InputError: They cannot be read.
-    """
+    """Read the counts of a part."""
     path = folder / COUNTS / shard.counts
     try:
         return Summary.load(parse_stored(text_beside(path) or b"", _Counts, free=True))

@@ -11,14 +11,14 @@ from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
 from assay.compiling.sides import beside
-from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.expressions.lane import exactly
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN
 from assay.options import ScoreOptions, settle
-from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
+from assay.scoring.in_memory import cause, engine_error, prepare, tell
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file
 from assay.thresholds import THRESHOLDS
@@ -28,13 +28,7 @@ from assay.writing.writers import open_writer
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a set of verifiers makes of rollouts.
-
-    Attributes:
-        frame: The rows, lazily, from a temporary file.
-        provenance: What made them.
-        source: The rollouts.
-    """
+    """What a set of verifiers makes of rollouts."""
 
     frame: pl.LazyFrame
     provenance: Mapping[str, Any]
@@ -42,19 +36,7 @@ class Scored:
 
 
 def score_side_by_side(rollouts: Any, sides: Sequence[Any], options: Mapping[str, Any]) -> list[Scored]:
-    """Score rollouts with each of several sets of verifiers, reading them once.
-
-    The temporary file lives as long as the run: call it within ``spooling()``.
-
-    Args:
-        rollouts: As for ``assay.score``.
-        sides: The verifiers of each side, as for ``assay.score``.
-        options: Options of ``assay.score``.
-
-    Raises:
-        SpecError: A verifier cannot be used.
-        InputError: Rollouts or tasks cannot be read.
-    """
+    """Score rollouts with each of several sets of verifiers, reading them once."""
     settled = settle(ScoreOptions, options, "diff")
     with interruptible() as stop:
         loaded = [verifiers_of_run(side, settled, limits=limits_of_run(side, settled, stop=stop)) for side in sides]
@@ -71,7 +53,6 @@ def score_side_by_side(rollouts: Any, sides: Sequence[Any], options: Mapping[str
 
 
 def _joined(opened: Rollouts, verifiers: Sequence[Any], settled: ScoreOptions) -> Rollouts:
-    """Return the rollouts with what any of the verifiers reads of their tasks."""
     apart = tuple(replace(verifier, id=f"{at}/{verifier.id}") for at, verifier in enumerate(verifiers))
     return prepare(opened, apart, settled)[0]
 
@@ -86,7 +67,6 @@ def _prefix(at: int) -> str:
 
 
 def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
-    """Score the rollouts into a file; return the names of the columns that all sides pass through."""
     kept = [name for name in plans[0].passed_through if all(name in plan.passed_through for plan in plans)]
     frame = beside(plans, source.frame, [*map(_prefix, range(len(plans)))])
     columns = [*kept, *(_prefix(at) + name for at, plan in enumerate(plans) for name in plan.results)]

@@ -28,16 +28,7 @@ def stream(
     done: Callable[[], None] | None = None,
     read: Files | None = None,
 ) -> None:
-    """Score a frame.
-
-    Args:
-        plan: The plan.
-        frame: The rollouts.
-        writer: Receives the rows; None for a summary only.
-        summary: Receives the counts.
-        done: Called after each batch is counted, and before it is written.
-        read: The files that the rows come from; they limit the number of rows in memory.
-    """
+    """Score a frame."""
     piece = read.at_once(plan.piece) if read else plan.piece
     together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
     with in_pieces(piece):

@@ -100,7 +100,6 @@ def _compiled(
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None,
     options: BatchOptions,
 ) -> tuple[Plan, Any]:
-    """Return the plan for a schema, and the Arrow schema of its results; both are cached."""
     is_plan, keep = isinstance(verifiers, Plan), options["keep"]
     details, any_role, lengths, strict = options["details"], options["any_role"], options["lengths"], options["strict"]
     if is_plan and (keep is not None or not details or any_role or lengths):
@@ -122,7 +121,6 @@ def _compiled(
 
 
 def _key(verifiers: Any) -> Any:
-    """Return a cache key: of a file its path, time and size, of a mapping its content, otherwise the verifier itself."""
     if isinstance(verifiers, str | Path):
         path = Path(verifiers) if (spec := registered(verifiers)) is None else spec.path
         state = path.stat() if path.is_file() else None
@@ -149,7 +147,6 @@ def _schema_of(plan: Plan) -> Any:
 
 
 def _plain(field: Any) -> Any:
-    """Return a field with a type that every engine supports: no views, no 64-bit offsets, no dictionaries."""
     return pa.field(field.name, _plain_type(field.type))
 
 

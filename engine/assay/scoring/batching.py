@@ -41,13 +41,7 @@ _IDLE = 5.0
 
 @dataclass(frozen=True)
 class _Call:
-    """Rows to score, and who waits for them.
-
-    Attributes:
-        rows: The rows.
-        answer: Takes the outcome of each.
-        waits: Whether other calls may follow within the window.
-    """
+    """Rows to score, and who waits for them."""
 
     rows: Sequence[Row]
     answer: Callable[[list[Outcome]], None]
@@ -57,14 +51,7 @@ class _Call:
 def plan_of(
     verifiers: Verifiers, *, strict: bool = True, any_role: bool = False, checks: Sequence[type[Any]] = ()
 ) -> Plan:
-    """Return a plan for rows of plain values: its results only, without columns that pass through.
-
-    Args:
-        verifiers: Verifiers, a rubric, or a plan; None if the rows name functions.
-        strict: Refuse what ``assay.compile`` refuses; a plan is as strict as it was compiled.
-        any_role: As of ``assay.compile``.
-        checks: As of ``assay.compile``.
-    """
+    """Return a plan for rows of plain values: its results only, without columns that pass through."""
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
@@ -73,7 +60,6 @@ def plan_of(
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the ids of the functions that see all rollouts of an example."""
     nodes = [spec for verifier in verifiers for spec in verifier.nodes]
     return [spec.id for spec in nodes if isinstance(spec.check, RunCheck) and spec.check.whole]
 
@@ -134,8 +120,6 @@ class Batcher:
         self._calls: queue.Queue[_Call] = queue.Queue()
         self._is_running = False
         self._turns: WeakKeyDictionary[Any, list[tuple[Row, asyncio.Future[Any]]]] = WeakKeyDictionary()
-
-    # ── calls ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def score(self, row: Row) -> dict[str, Any]:
         """Score a row, together with the other rows of this turn of the event loop.
@@ -220,8 +204,6 @@ class Batcher:
             except RuntimeError as error:  # no thread can be started
                 settle([error] * len(futures))
 
-    # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _submit(self, call: _Call) -> None:
         with self._lock:
             if not self._is_running:  # first, because the system may refuse a thread
@@ -244,11 +226,6 @@ class Batcher:
                 call.answer([next(outcomes) for _ in call.rows])
 
     def _gathered(self) -> Iterator[_Call]:
-        """Wait for a call, and yield it with those that come with it.
-
-        Raises:
-            queue.Empty: No call has come for a while.
-        """
         call = self._calls.get(timeout=_IDLE)
         rows, end = len(call.rows), time.monotonic() + self.window
         yield call
@@ -267,7 +244,6 @@ def _rebuilt(plan: Plan, window: float, most: int, eager: bool) -> Batcher:
 
 
 def _outcomes(plan: Plan, rows: Sequence[Row]) -> list[Outcome]:
-    """Score rows; if that raises, score each half, so that a row that raises does so alone."""
     try:
         return list(plan.score_rows(rows).to_dicts())
     except BaseException as error:  # noqa: BLE001  (all of them are for the callers: Polars' panics, too)

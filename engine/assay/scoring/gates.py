@@ -11,15 +11,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Gate:
-    """A minimum, and what a run reached.
-
-    Attributes:
-        option: The option that asks for it.
-        limit: The minimum.
-        value: What the run reached; None if no row is scored.
-        met: Whether that is enough.
-        words: What the run did not reach, in words.
-    """
+    """A minimum, and what a run reached."""
 
     option: str
     limit: float
@@ -33,14 +25,7 @@ class Gate:
 
 
 def pass_rate_gate(least: Fraction, passed: int, scored: int, unscored: int = 0) -> Gate:
-    """Compare the share of the rows that passed with a minimum, without rounding.
-
-    Args:
-        least: The minimum, 0 to 1.
-        passed: Rows that passed.
-        scored: Rows with a reward.
-        unscored: Rows without one that count as not passing.
-    """
+    """Compare the share of the rows that passed with a minimum, without rounding."""
     rows = scored + unscored
     value = passed / rows if scored else None
     met = scored > 0 and Fraction(passed, rows) >= least

@@ -19,10 +19,7 @@ _FIRST = 20
 
 
 def gold_notes(source: Rollouts, verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
-    """Return a note for each check whose golds are whole solutions with the answer behind ``####``, as in GSM8K.
-
-    Nothing is looked at twice that may be costly: only files, and frames in memory.
-    """
+    """Return a note for each check whose golds are whole solutions with the answer behind ``####``, as in GSM8K."""
     checks = dict(_checks(verifiers))
     if not checks or not (source.files or source.rows is not None):
         return ()
@@ -40,7 +37,6 @@ def gold_notes(source: Rollouts, verifiers: Sequence[VerifierSpec]) -> tuple[str
 
 
 def _checks(verifiers: Sequence[VerifierSpec]) -> Iterator[tuple[str, GoldCheck]]:
-    """Yield the checks of ours whose golds rows bring, and no step reads."""
     for verifier in verifiers:
         for spec in verifier.nodes:
             check = spec.check

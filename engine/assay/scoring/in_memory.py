@@ -38,8 +38,6 @@ from assay.system.redaction import redacted
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
 
-__all__ = ["cause", "engine_error", "prepare", "report", "score", "tell", "warn"]
-
 
 @documented(ScoreOptions)
 def score(
@@ -90,11 +88,6 @@ def score(
 
 
 def _refuse_options(options: ScoreOptions) -> None:
-    """Refuse options that a plan has fixed: all except those for reading.
-
-    Raises:
-        UsageError: There is such an option.
-    """
     for name, (_, option) in options_of(ScoreOptions).items():
         value = options.get(name)
         if name not in options_of(ReadingOptions) and value is not None and value != option.default:
@@ -151,16 +144,7 @@ def prepare(
 
 
 def report(failures: Sequence[str], options: ScoreOptions, doubts: Sequence[str] = ()) -> None:
-    """Warn the caller about a run whose rewards are not what the verifiers mean.
-
-    Args:
-        failures: Why they are not.
-        options: Settled options.
-        doubts: What else to warn of.
-
-    Raises:
-        FailedRunError: The run is strict, and there are failures.
-    """
+    """Warn the caller about a run whose rewards are not what the verifiers mean."""
     if options["lenient"]:
         return
     if options["strict"] and failures:
@@ -180,11 +164,7 @@ _NO_MEMORY = os.strerror(errno.ENOMEM)
 
 
 def engine_error(error: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
-    """Return an error for the user when the engine stops: it names the broken file, or the custom checks that may have failed.
-
-    Raises:
-        PanicException: The engine failed, and no file is the cause.
-    """
+    """Return an error for the user when the engine stops: it names the broken file, or the custom checks that may have failed."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and _NO_MEMORY in str(error)):
         fact = "There is not enough memory to continue; nothing was written."
         return OutputError(fact, "Lower the memory budget, for example --memory-limit 600MB.")

@@ -23,16 +23,7 @@ from assay.values.paths import Path
 
 
 def score_row(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = False) -> dict[str, Any]:
-    """Score one rollout.
-
-    Args:
-        row: The rollout's columns; ``completion`` as a string or messages.
-        verifiers: The verifiers, in order.
-        any_role: Whether the last message counts in a conversation without an assistant message.
-
-    Returns:
-        The result columns of a run: reward, passed, feedback, error, scores, checks.
-    """
+    """Score one rollout."""
     return score_rows([row], verifiers, any_role=any_role)[0]
 
 
@@ -54,13 +45,11 @@ def score_rows(
 
 
 def _length(row: Row) -> dict[str, int | None]:
-    """Return the length of a prepared row's text; none of a row that no check sees."""
     unseen = row[COMPLETION] is None or row.get(BAD) is not None or failure(row) is not None
     return {LENGTH: None if unseen else len(row[COMPLETION])}
 
 
 def _prepared(row: Row, texts: Container[str], paths: Sequence[Path], *, any_role: bool) -> tuple[Row, str | None]:
-    """Return a row as checks read it, and the reason why it cannot be scored."""
     row, unreadable = readable_row(row, texts, paths, any_role=any_role)
     text = completion_text(row[COMPLETION], any_role=any_role)
     reason = no_text(row[COMPLETION]) if text is None else None
@@ -73,7 +62,6 @@ def _prepared(row: Row, texts: Container[str], paths: Sequence[Path], *, any_rol
 
 
 def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:
-    """Return the first reason why a check leaves a row unscored; else, that no check of a verifier applies to it."""
     reasons = (unscored(spec, row) for verifier in verifiers for spec in verifier.runnable)
     reason = next((reason for reason in reasons if reason is not None), None)
     return reason or (NO_CHECK if any(none_applies(verifier, row) for verifier in verifiers) else None)
@@ -104,7 +92,6 @@ def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> 
 def _columns(
     verifier: VerifierSpec, spec: CheckSpec, outcome: Outcome | None, known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the columns of a check and of those in it; of an extra column that is known, the value stays."""
     columns: dict[str, Any] = {check_column(verifier, spec): None if outcome is None else outcome.score}
     extra = extra_column(verifier, spec)
     if known.get(extra) is None:

@@ -33,20 +33,7 @@ _REASONS_KEPT = 10_000
 
 @dataclass
 class CheckSummary:
-    """The numbers of one check.
-
-    Attributes:
-        id: ``<check>``, or ``<verifier>/<check>`` if several verifiers ran.
-        type: Type of the check.
-        weight: Weight of the check; None if a frame does not say.
-        rows: Rows scored.
-        failures: Rows scored below 1.
-        errors: Rows with a scoring error.
-        mean: Mean score; None if no row was scored.
-        reasons: Counts of the reasons.
-        remarks: Counts of remarks on rows without an error that the user should know about.
-        broken: Why the check cannot run at all, known before the run; ``""`` if it can.
-    """
+    """The numbers of one check."""
 
     id: str
     type: str
@@ -74,15 +61,7 @@ class CheckSummary:
     def count(
         self, counts: Mapping[str, Any], batch: pl.DataFrame, verifier: VerifierSpec, spec: CheckSpec, joint: str
     ) -> None:
-        """Add the numbers of a batch.
-
-        Args:
-            counts: Its ``rows``, ``total``, ``failures`` and ``errors``.
-            batch: Its rows, for the remarks and the reasons.
-            verifier: The verifier.
-            spec: The check.
-            joint: Separator of a row's reasons; ``""`` if a row has one.
-        """
+        """Add the numbers of a batch."""
         self.rows += counts["rows"]
         self.total = self.total + counts["total"]
         self.failures += counts["failures"]
@@ -163,7 +142,6 @@ class Summary:
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        """Return a table, for notebooks."""
         return as_html(self)
 
     @classmethod
@@ -211,7 +189,6 @@ class Summary:
         return [problem for problem, is_known in self._failures() if not is_known]
 
     def _failures(self) -> list[tuple[str, bool]]:
-        """Return the problems of rows, each with whether a warning before the run has named the cause."""
         broken = [check for check in self.checks if 0 < check.rows == check.errors]
         problems = [
             (f"broke on every row: {check.id}: {check.broken or counted(check.rows, 'error')}", bool(check.broken))
@@ -375,13 +352,7 @@ def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
 
 
 def many_unscored(rows: int, unscored: int, reasons: Counter[str]) -> list[str]:
-    """Return a warning if more than a tenth of the rows are unscored; not if all are, which is a problem of the run.
-
-    Args:
-        rows: All rows.
-        unscored: Those without a reward.
-        reasons: Why they have none.
-    """
+    """Return a warning if more than a tenth of the rows are unscored; not if all are, which is a problem of the run."""
     if not rows > unscored > rows / 10:
         return []
     often = "".join(f"; most often: {reason} ({counted(number, 'row')})" for reason, number in top(reasons, 1))
@@ -396,7 +367,6 @@ def doubts_of(scored: pl.DataFrame) -> list[str]:
 
 
 def _without_task(reasons: pl.Series) -> int:
-    """Return how many rows are unscored for want of their task."""
     reasons = reasons.drop_nulls()
     return int(reasons.to_frame("why").select(no_task_expr("why").sum()).item()) if len(reasons) else 0
 
@@ -408,13 +378,11 @@ def _add(counts: Counter[str], more: Counter[str]) -> None:
 
 
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
-    """Return a check's name in the summary; ``""`` if each row names its function."""
     several = len(plan.verifiers) > 1 and verifier.kind != FUNCTION
     return f"{verifier.id}/{spec.id}" if spec.id and several else spec.id
 
 
 def _weight(verifier: VerifierSpec, spec: CheckSpec) -> float:
-    """Return a check's weight; for the only check of a rubric's member, the member's weight."""
     return spec.weight if verifier.share is None or verifier.kind == NATIVE else verifier.share.weight
 
 
@@ -422,7 +390,6 @@ _Checked = tuple[VerifierSpec, CheckSpec, Check]
 
 
 def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, _Checked]], pl.DataFrame]]:
-    """Return a batch with its checks by name, and for a check whose rows name functions the rows of each function."""
     fixed: list[tuple[str, _Checked]] = []
     parts = [(fixed, batch)]
     for verifier, spec, check in plan.checks:
@@ -437,7 +404,6 @@ def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, 
 
 
 def _counts(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
-    """Return the numbers of a check on a batch as an expression for one struct; one query counts all checks."""
     score = pl.col(hidden(check_column(verifier, spec)))
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None)
     return pl.struct(

@@ -38,19 +38,7 @@ DiskGuard = Callable[[], contextlib.AbstractContextManager[None]]
 
 @contextlib.contextmanager
 def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], DiskGuard]]:
-    """Open a file for writing that appears at its path when the block ends without an exception.
-
-    Args:
-        path: The path; an existing file stays in place until then.
-        alone: Whether to lock the path against other runs.
-
-    Yields:
-        The file, and a context manager that turns disk errors into an ``OutputError`` that names the file.
-
-    Raises:
-        OutputError: The file cannot be written; an existing file is unchanged.
-        UsageError: Another run is writing it.
-    """
+    """Open a file for writing that appears at its path when the block ends without an exception."""
     target = Path(os.path.realpath(path))  # replace the target of a symbolic link, not the link
     if not alone:
         yield from _drafted(path, target)
@@ -108,17 +96,7 @@ forget_in_children(_DRAFTS.clear)
 
 
 def check_target(path: Path, *, overwrite: bool, how: str) -> None:
-    """Check that a file can and may be written at a path.
-
-    Args:
-        path: The output path.
-        overwrite: Whether an existing file may be replaced.
-        how: The option that allows it, for the message.
-
-    Raises:
-        UsageError: There is no such folder, the path is a folder, a file is already there, or the name is too long for a file
-            and its draft.
-    """
+    """Check that a file can and may be written at a path."""
     try:
         os.lstat(_draft_of(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -136,12 +114,7 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
 
 
 def refused_by_disk(name: str, draft: Path | None = None) -> DiskGuard:
-    """Return a context manager that turns disk errors into an ``OutputError`` that names the file.
-
-    Args:
-        name: The output, for the message.
-        draft: The temporary file, whose size the message then gives.
-    """
+    """Return a context manager that turns disk errors into an ``OutputError`` that names the file."""
 
     @contextlib.contextmanager
     def reported() -> Iterator[None]:

@@ -28,14 +28,7 @@ class Cached(Protocol[Value_co]):
 
 
 def cached_within(limit: int, size: Callable[..., int]) -> Callable[[Callable[..., Value_co]], Cached[Value_co]]:
-    """Cache the results of a function up to a number of bytes; drop the least recently used first.
-
-    Results larger than the limit and exceptions are not cached.
-
-    Args:
-        limit: Size of the cache in bytes.
-        size: Estimates the size of an entry in bytes; takes the result, then the arguments.
-    """
+    """Cache the results of a function up to a number of bytes; drop the least recently used first."""
 
     def decorate(function: Callable[..., Value_co]) -> Cached[Value_co]:
         entries: OrderedDict[Hashable, tuple[Value_co, int]] = OrderedDict()

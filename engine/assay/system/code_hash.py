@@ -13,15 +13,7 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def described(thing: Any) -> dict[str, Any]:
-    """Describe where a function or a class comes from, for the provenance.
-
-    Args:
-        thing: A function, a class, or any callable; a ``functools.partial`` stands for the function it calls.
-
-    Returns:
-        ``module``, ``qualname``, ``sha256`` and ``hash_of``. The hash covers the source text plus the bound arguments of a
-        partial. Where the source is not available (a prompt, ``exec``), it covers the bytecode; where neither is, it is null.
-    """
+    """Describe where a function or a class comes from, for the provenance."""
     arguments = ""
     while isinstance(thing, partial):
         arguments += stable_text((thing.args, thing.keywords))

@@ -21,11 +21,7 @@ Lines = dict[tuple[str | int, ...], int]
 
 
 class YamlError(Exception):
-    """A text that is not valid YAML, or that is ambiguous.
-
-    Attributes:
-        line: The line, from 1; 0 if it is not known.
-    """
+    """A text that is not valid YAML, or that is ambiguous."""
 
     def __init__(self, problem: str, line: int) -> None:
         super().__init__(problem)
@@ -33,13 +29,7 @@ class YamlError(Exception):
 
 
 def parse_yaml(content: str) -> tuple[Any, Lines]:
-    """Parse a text to plain data, and the line of every value.
-
-    Raises:
-        YamlError: The text is rejected.
-        ValueError: A number has too many digits.
-        RecursionError: The text is nested too deeply.
-    """
+    """Parse a text to plain data, and the line of every value."""
     try:
         return _parse(content)
     except yaml.MarkedYAMLError as error:
@@ -88,7 +78,6 @@ def _parse(content: str) -> tuple[Any, Lines]:
 
 
 def _check_events(content: str) -> None:
-    """Reject unsupported YAML before any value is built."""
     depth = documents = 0
     event: Any  # PyYAML's events carry their fields by class
     for event in yaml.parse(content, Loader=yaml.SafeLoader):
@@ -137,8 +126,6 @@ def json_as_yaml(content: str) -> str:
 
 
 _NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-
-# ── the parser's problems in words ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Fault(NamedTuple):
@@ -204,7 +191,6 @@ def _no_colon(fault: _Fault) -> _Words:
 
 
 def _without_colon(line: str) -> str:
-    """Say what a line lacks that should be ``name: value``."""
     text = line.strip()
     if glued := re.fullmatch(rf"{_KEY}:(?P<value>\S.*)", text):
         return f"{_shown(text)} lacks a space after the colon: write {_shown(glued['key'] + ': ' + glued['value'])}"
@@ -216,7 +202,6 @@ def _without_colon(line: str) -> str:
 
 
 def _second_colon(fault: _Fault) -> _Words:
-    """``name:`` where the parser expects none: in a text, or because of the line above it."""
     at, line = fault.end.line, fault.lines[fault.end.line]
     text = re.match(rf"\s*{_KEY}: +(?P<value>.*)", line)
     if text and text.start("value") <= fault.end.column:
@@ -230,7 +215,6 @@ def _second_colon(fault: _Fault) -> _Words:
 
 
 def _no_end(fault: _Fault) -> _Words:
-    """A line that goes on behind its value, or that begins in a column of its own."""
     before, rest = fault.lines[fault.end.line][: fault.end.column], fault.lines[fault.end.line][fault.end.column :]
     if not before.strip(" -"):
         return _in_column(fault)
@@ -239,7 +223,6 @@ def _no_end(fault: _Fault) -> _Words:
 
 
 def _in_column(fault: _Fault) -> _Words:
-    """A line that begins in a column of its own."""
     lines, at = fault.lines, fault.end.line
     is_item = lines[at].lstrip().startswith("-")
     above = [

@@ -42,12 +42,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """The content of a file.
-
-    Attributes:
-        data: Plain Python data.
-        find_lines: Returns the line (from 1) of each value by its place; nothing where the parser does not report lines.
-    """
+    """The content of a file."""
 
     data: Any
     find_lines: Callable[[], dict[Place, int]] = dict
@@ -59,11 +54,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Read a file in the format of its extension.
-
-    Raises:
-        SpecError: The file cannot be read or parsed; the message gives the file and the line.
-    """
+    """Read a file in the format of its extension."""
     name = shown_path(path)
     refuse_url(path, SpecError)
     if path.suffix.lower() not in FORMATS and (path.suffix or path.exists()):
@@ -96,16 +87,7 @@ def _unknown_format(path: Path) -> SpecError:
 
 
 def parse_text(content: str, suffix: str, name: str) -> Document:
-    """Parse the text of a file.
-
-    Args:
-        content: The text.
-        suffix: One of ``FORMATS``.
-        name: The file's name in messages.
-
-    Raises:
-        SpecError: The text is not valid in this format.
-    """
+    """Parse the text of a file."""
     try:
         document = _PARSERS.get(suffix, _parse_yaml)(content, name)
         check_depth(document.data, name)
@@ -131,7 +113,6 @@ def _parse_json(content: str, name: str) -> Document:
 
 
 def _json_hint(error: json.JSONDecodeError) -> str:
-    """Say how to mend what people often write as JSON."""
     before, at = error.doc[: error.pos].rstrip(), error.doc[error.pos : error.pos + 2]
     if "escape" in error.msg:
         return f"Write the backslash twice: \\{at}"
@@ -174,11 +155,7 @@ _PARSERS = {".json": _parse_json, ".toml": _parse_toml}
 
 
 def check_depth(data: Any, name: str) -> None:
-    """Check that data is nested up to 100 levels and does not contain itself.
-
-    Raises:
-        SpecError: It is nested more deeply.
-    """
+    """Check that data is nested up to 100 levels and does not contain itself."""
     queue = [(data, 0)]
     while queue:
         value, depth = queue.pop()
@@ -214,7 +191,6 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _lines_of(content: str) -> dict[Place, int]:
-    """Return the lines of the values of a JSON text, if it is valid YAML, too, as most JSON is."""
     from assay.system.core_yaml import YamlError, json_as_yaml, parse_yaml
 
     try:

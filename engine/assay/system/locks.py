@@ -26,17 +26,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 @contextlib.contextmanager
 def locked(path: Path, what: str, hint: str) -> Iterator[None]:
-    """Hold a lock against other runs.
-
-    Args:
-        path: The lock file; it exists while the lock is held, and names the holder.
-        what: The locked output, for the message.
-        hint: What to do if another run holds the lock.
-
-    Raises:
-        UsageError: Another run holds the lock.
-        OutputError: The lock file cannot be created.
-    """
+    """Hold a lock against other runs."""
     try:
         handle = _lock(path)
     except OSError as error:
@@ -58,7 +48,6 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
 
 
 def _holder(path: Path) -> str:
-    """What a lock says of who holds it; another program may have written anything there, or removed it."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         return file.read(_SHOWN).decode("utf-8", "replace").strip().partition("\n")[0]
     return ""
@@ -77,7 +66,6 @@ def _remove_if_free(path: Path) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """Take the lock; return its file descriptor, or None if another run holds it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
         ours = False

@@ -16,14 +16,7 @@ def default_limit() -> int:
 
 
 def room(limit: int | None) -> int:
-    """Return how many bytes of rows may be in memory at once.
-
-    Args:
-        limit: Memory limit of the process in bytes; None for the default.
-
-    Raises:
-        UsageError: The limit is too low.
-    """
+    """Return how many bytes of rows may be in memory at once."""
     if limit is not None and limit < _MINIMUM:
         raise UsageError(
             f"--memory-limit {limit:,}: below the minimum of {_MINIMUM:,} bytes (512MiB).",
@@ -41,12 +34,5 @@ def share(limit: int | None) -> int:
 
 
 def at_once(rows: int, size: int, limit: int | None, shares: int = 1) -> int:
-    """Return the number of rows for one batch: fewer if the rows are long.
-
-    Args:
-        rows: The maximum.
-        size: Approximate bytes per row; 0 if unknown.
-        limit: Memory limit of the process in bytes; None for the default.
-        shares: How many shares of the limit the rows may take.
-    """
+    """Return the number of rows for one batch: fewer if the rows are long."""
     return max(1, min(rows, shares * share(limit) // max(1, size)))

@@ -29,15 +29,7 @@ _PATIENCE = 10.0
 
 
 class _State:
-    """The state of Polars' threads.
-
-    Attributes:
-        ready: The process in which Polars is known to run.
-        lost: Whether Polars has started and its threads belong to another process.
-        forked_from: The process that this one was forked from, if known; 0 if none.
-        forks: The process that forks.
-        has_threads: Whether Polars has threads in the process that forks.
-    """
+    """The state of Polars' threads."""
 
     ready = 0
     lost = False
@@ -47,11 +39,7 @@ class _State:
 
 
 def prepare_process() -> None:
-    """Prepare the process for Polars; call this before using Polars or opening files that stay open.
-
-    Raises:
-        UsageError: The process was forked after Polars had started its threads; it would wait for them forever.
-    """
+    """Prepare the process for Polars; call this before using Polars or opening files that stay open."""
     open_standard_streams()
     process = os.getpid()
     if _State.ready == process:
@@ -63,10 +51,7 @@ def prepare_process() -> None:
 
 
 def open_standard_streams() -> None:
-    """Open the null device in place of closed standard streams.
-
-    Otherwise the next file opened would take their numbers, and anything a library prints would end up in a result or a socket.
-    """
+    """Open the null device in place of closed standard streams."""
     for number in _STANDARD:
         try:
             os.fstat(number)
@@ -80,10 +65,7 @@ def open_standard_streams() -> None:
 
 
 def signal_at_end_of(pipe: int) -> None:
-    """Let the system end this process when nobody holds the other end of a pipe, even while a function keeps the interpreter busy.
-
-    A match of Python's ``re`` does, for years if need be, and no thread of this process can run meanwhile. On Linux.
-    """
+    """Let the system end this process when nobody holds the other end of a pipe, even while a function keeps the interpreter busy."""
     with contextlib.suppress(ImportError, AttributeError, OSError):
         import fcntl
 
@@ -101,10 +83,7 @@ def silence(descriptors: Iterable[int]) -> None:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Import modules without garbage collections.
-
-    An import makes many objects that stay: to look for garbage among them, again and again, takes a sixth of a short run.
-    """
+    """Import modules without garbage collections."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -132,9 +111,6 @@ def _no_threads(process: int) -> "UsageError":
     )
 
 
-# ── detecting a fork, and missing threads ───────────────────────────────────────────────────────────────────────────────
-
-
 def _is_forked() -> bool:
     if _State.forked_from:
         return True
@@ -148,7 +124,6 @@ def _is_forked() -> bool:
 
 
 def _engine_answers() -> bool:
-    """Return whether Polars runs a small query that needs all of its threads, in a daemon thread that may hang."""
     answered = threading.Event()
 
     def query() -> None:
@@ -167,7 +142,6 @@ def _engine_answers() -> bool:
 
 
 def _engine_has_threads() -> bool:
-    """Return whether Polars has threads in this process; if the system does not tell, whether Assay has used it."""
     if "polars" not in sys.modules:
         return False
     try:
@@ -201,11 +175,7 @@ _ALLOCATOR = "_RJEM_MALLOC_CONF"
 
 
 def return_memory_soon() -> None:
-    """Let Polars use freed memory again or return it to the system, unless the user decides; before Polars is imported.
-
-    By default it has four arenas for each core, and each keeps freed memory for half a second: as much again as a run over large row
-    groups needs.
-    """
+    """Let Polars use freed memory again or return it to the system, unless the user decides; before Polars is imported."""
     os.environ.setdefault(_ALLOCATOR, f"narenas:{max(2, os.cpu_count() or 1)},dirty_decay_ms:50,muzzy_decay_ms:0")
 
 

@@ -46,15 +46,7 @@ class Ticks:
 
 @contextlib.contextmanager
 def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
-    """Show a progress bar.
-
-    Args:
-        doing: The activity, in one word.
-        show: Whether to show any progress.
-
-    Yields:
-        The callback for progress; None where there is no bar.
-    """
+    """Show a progress bar."""
     console = open_console(stderr=True)
     if not (show and console.is_terminal):
         with _logged(console) if show else contextlib.nullcontext():
@@ -77,14 +69,12 @@ class _ToConsole(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a line."""
         message = printable(record.getMessage())
         self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
 def _logged(console: Any) -> Iterator[None]:
-    """Print the log lines of a run in parts, in place of a bar."""
     handler = _ToConsole(console)
     logger = logging.getLogger("assay.folder")
     before = logger.level

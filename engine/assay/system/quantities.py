@@ -10,11 +10,7 @@ _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t")
 
 
 def read_size(option: str, value: int | str) -> int:
-    """Parse a size in bytes: ``256MB``, ``1.5 GiB``, ``4096``. Every unit is a power of 1,024.
-
-    Raises:
-        UsageError: The value is not a size, or less than one byte.
-    """
+    """Parse a size in bytes: ``256MB``, ``1.5 GiB``, ``4096``. Every unit is a power of 1,024."""
     match = _SIZE.fullmatch(str(value))
     size = int(float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()]) if match else 0
     if size < 1:
@@ -26,11 +22,7 @@ _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
 def read_share(option: str, value: float | str | Fraction) -> Fraction:
-    """Parse a share: ``80%``, ``0.8``; exactly, as it is written.
-
-    Raises:
-        UsageError: The value is not a share, or not between 0 and 1.
-    """
+    """Parse a share: ``80%``, ``0.8``; exactly, as it is written."""
     if isinstance(value, Fraction):
         return value
     match = _SHARE.fullmatch(str(value))
@@ -42,15 +34,7 @@ def read_share(option: str, value: float | str | Fraction) -> Fraction:
 
 
 class RowLimit:
-    """A limit on a number of rows: absolute, or a percentage of all rows.
-
-    Args:
-        option: The option's name on the command line.
-        given: ``100``, ``"5%"``, or None for no limit.
-
-    Raises:
-        UsageError: The value is neither.
-    """
+    """A limit on a number of rows: absolute, or a percentage of all rows."""
 
     _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 

@@ -24,12 +24,7 @@ _OPTION = "--storage-option"
 
 
 def redacted(text: str, secrets: Mapping[str, str] | None = None) -> str:
-    """Return a text without the given secrets and without the user and the query of every URL.
-
-    Args:
-        text: A message, a command, the name of an input.
-        secrets: Replacements by secret.
-    """
+    """Return a text without the given secrets and without the user and the query of every URL."""
     for secret in sorted(secrets or {}, key=len, reverse=True):
         text = text.replace(secret, (secrets or {})[secret])
     parts, end = [], 0
@@ -40,7 +35,6 @@ def redacted(text: str, secrets: Mapping[str, str] | None = None) -> str:
 
 
 def _urls(text: str) -> Iterator[tuple[int, str, re.Match[str]]]:
-    """Yield the matches of ``_URL`` in linear time: where each starts, its scheme, and the match of the rest."""
     end = 0
     at = text.find(_MARK)
     while at >= 0:
@@ -61,7 +55,6 @@ def _redacted_url(scheme: str, user: str | None, path: str, query: str | None) -
 
 
 def _redacted_query(scheme: str, query: str) -> str:
-    """Hide a query; except on the web, ``?`` is part of a glob unless the rest looks like a query."""
     secret = query and (scheme.lower() in ("http", "https") or "=" in query)
     return query[0] + _HIDDEN if secret else query
 

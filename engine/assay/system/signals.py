@@ -28,14 +28,7 @@ _QUIET = 5
 
 @dataclass
 class Impatience:
-    """Callbacks for a run that does not end soon after a signal because a user's function does not return.
-
-    Both are called in a separate thread.
-
-    Attributes:
-        waits: Called some seconds after an interrupt.
-        gives_up: Called with the signal at the second one, and some seconds after SIGTERM or SIGHUP.
-    """
+    """Callbacks for a run that does not end soon after a signal because a user's function does not return."""
 
     waits: Callable[[], None]
     gives_up: Callable[[int], None]
@@ -65,15 +58,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Make a run interruptible.
-
-    Yields:
-        An event that is set when the run has to stop: at an interrupt, if no one else handles signals, and when the run fails.
-
-    Raises:
-        UsageError: The engine cannot run in this process.
-        AssayError: No thread can be started.
-    """
+    """Make a run interruptible."""
     prepare_process()
     stop = threading.Event()
     with _listening(stop):
@@ -88,10 +73,7 @@ def interruptible() -> Iterator[threading.Event]:
 
 
 def await_engine() -> None:
-    """Wait until no thread of the engine runs Python.
-
-    An interrupted run leaves threads that finish their batches; one that calls Python while the interpreter ends aborts the program.
-    """
+    """Wait until no thread of the engine runs Python."""
     quiet, end = 0, time.monotonic() + _PATIENCE
     while quiet < _QUIET and time.monotonic() < end:
         # NOTE: a foreign thread that has asked for its thread object is listed, too
@@ -149,7 +131,6 @@ def _listening(stop: threading.Event) -> Iterator[None]:
 
 
 def _hear_nothing() -> None:
-    """Stop listening in a process that was forked during a run: its signals do not concern the run."""
     if _HEARD:
         signal.set_wakeup_fd(-1)
         _HEARD.clear()
@@ -159,7 +140,6 @@ forget_in_children(_hear_nothing)
 
 
 def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event) -> None:
-    """Set ``stop`` at a signal that ends the run; signals with a handler of the user do not."""
     count, last = 0, 0
     while True:
         try:

@@ -43,11 +43,7 @@ def what_is(path: Path) -> str:
 
 
 def engine_path(path: Path) -> str:
-    """Return a path for Polars and Arrow, which take paths as UTF-8 whatever the locale.
-
-    Raises:
-        UnicodeDecodeError: The path is not UTF-8.
-    """
+    """Return a path for Polars and Arrow, which take paths as UTF-8 whatever the locale."""
     return os.fsencode(path).decode()
 
 
@@ -74,11 +70,7 @@ def regular(path: Path) -> Path:
 
 
 def open_input(path: Path) -> IO[bytes]:
-    """Open a file or a stream for reading; wait some seconds for the writer of a named pipe.
-
-    Raises:
-        OSError: It cannot be read; ``strerror`` gives the reason for the user.
-    """
+    """Open a file or a stream for reading; wait some seconds for the writer of a named pipe."""
     number = _descriptor(path)
     if number is not None:
         if not os.get_inheritable(number):  # opened by this process itself, for example a socket of a run
@@ -122,7 +114,6 @@ class _Pipe(io.FileIO):
 
 
 def _open_pipe(path: Path) -> IO[bytes]:
-    """Open a named pipe without blocking: an ordinary open would wait forever if there is no writer."""
     pipe = _Pipe(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
@@ -160,11 +151,7 @@ _DOWNLOADS = {
 
 
 def refuse_url(path: str | os.PathLike[str], error: type[AssayError]) -> None:
-    """Refuse a URL where only a local file is read, with the command that downloads it.
-
-    Raises:
-        AssayError: The path is a URL, and no file has that name.
-    """
+    """Refuse a URL where only a local file is read, with the command that downloads it."""
     match = _URL.fullmatch(os.fspath(path))
     if match is None or Path(path).exists():
         return

@@ -49,7 +49,6 @@ _GUARD = [threading.Lock()]
 
 
 def _new_path(suffix: str) -> Path:
-    """Return a path in this process's folder, which is made if there is none."""
     parent = Path(tempfile.gettempdir())
     with _GUARD[0]:
         if parent not in _FOLDERS:
@@ -75,7 +74,6 @@ def _make_folder(parent: Path) -> None:
 
 
 def _holds(handle: int) -> bool:
-    """Lock a file; return False if another process holds the lock, or there are no locks."""
     if fcntl is None:
         return False
     try:
@@ -86,7 +84,6 @@ def _holds(handle: int) -> bool:
 
 
 def _remove_folders() -> None:
-    """Remove this process's folders without files."""
     with _GUARD[0]:
         used = {path.parent for path in _FILES}
         for parent, (folder, handle) in [*_FOLDERS.items()]:
@@ -101,7 +98,6 @@ _TIDIED: set[str] = set()
 
 
 def _remove_orphans() -> None:
-    """Remove the folders of processes that are gone."""
     with contextlib.suppress(OSError):
         parent = tempfile.gettempdir()
         if parent in _TIDIED:
@@ -123,15 +119,7 @@ def _remove_orphan(folder: Path) -> None:
 
 
 def spool_path(name: str, suffix: str) -> Path:
-    """Return a path where there is nothing; what will be there is removed at the end of the run, or of the program outside a run.
-
-    Args:
-        name: What will be there, for messages.
-        suffix: The suffix of its name.
-
-    Raises:
-        InputError: There is no folder for temporary files, or it cannot be written to.
-    """
+    """Return a path where there is nothing; what will be there is removed at the end of the run, or of the program outside a run."""
     try:
         path = _new_path(suffix)
     except OSError as error:
@@ -142,15 +130,7 @@ def spool_path(name: str, suffix: str) -> Path:
 
 
 def spool_file(name: str, suffix: str = ".jsonl") -> Path:
-    """Create an empty temporary file, which is removed at the end of the run, or of the program outside a run.
-
-    Args:
-        name: The input that is copied to it, for messages.
-        suffix: The suffix of its name.
-
-    Raises:
-        InputError: There is no folder for temporary files, or it cannot be written to.
-    """
+    """Create an empty temporary file, which is removed at the end of the run, or of the program outside a run."""
     path = spool_path(name, suffix)
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -160,16 +140,7 @@ def spool_file(name: str, suffix: str = ".jsonl") -> Path:
 
 
 def spool(stream: IO[bytes], name: str, suffix: str = ".jsonl") -> Path:
-    """Copy a stream to a temporary file, which is removed at the end of the run, or of the program outside a run.
-
-    Args:
-        stream: Read to its end, in blocks.
-        name: The stream's name in messages.
-        suffix: The suffix of the file's name.
-
-    Raises:
-        InputError: The stream cannot be read, there is no folder for temporary files, or the disk is full.
-    """
+    """Copy a stream to a temporary file, which is removed at the end of the run, or of the program outside a run."""
     path = spool_file(name, suffix)
     try:
         with path.open("wb") as file:
@@ -208,13 +179,7 @@ def _wait(stream: IO[bytes]) -> None:
 
 
 def refused_by_temporary_folder(name: str, path: Path, error: OSError) -> InputError:
-    """Return the error for a temporary file that could not be written.
-
-    Args:
-        name: The input that was copied to it, for the message.
-        path: The temporary file.
-        error: The error of the disk.
-    """
+    """Return the error for a temporary file that could not be written."""
     return _refused(name, shown_path(path.parent.parent), error)
 
 
@@ -249,7 +214,6 @@ def _remove(paths: Iterable[Path]) -> None:
 
 
 def _forget(paths: Iterable[Path]) -> None:
-    """Forget files that are removed, and remove the folder if they were the last."""
     _FILES.difference_update(paths)
     _remove_folders()
 
@@ -262,7 +226,6 @@ def _remove_all() -> None:
 
 
 def _leave() -> None:
-    """In a forked child: the files are the parent's. The copy of the lock stays: the child may read them still."""
     _FILES.clear()
     _LEFT.clear()
     _FOLDERS.clear()

@@ -30,12 +30,7 @@ def standard_output() -> Any:
 
 
 def write_data(text: str) -> None:
-    """Write text to standard output and flush it.
-
-    Raises:
-        OutputError: Standard output is closed, or the disk is full.
-        BrokenPipeError: The reader is gone.
-    """
+    """Write text to standard output and flush it."""
     stream = standard_output()
     if stream is None:
         raise OutputError("Standard output is closed.")
@@ -62,7 +57,6 @@ def only_data() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _descriptor_of_data() -> Iterator[Any]:
-    """The stream that data goes to, while the descriptor of standard output, which C code and child processes write to, is another."""
     stream = sys.stdout
     try:
         of_its_own = stream.fileno() == _STDOUT
@@ -121,11 +115,7 @@ def open_streams() -> None:
 
 
 def open_console(**options: Any) -> "Console":
-    """A console, as wide as the terminal; of one that says it has no columns (``COLUMNS=0``) nothing would be seen.
-
-    Args:
-        options: Those of ``rich.console.Console``.
-    """
+    """A console, as wide as the terminal; of one that says it has no columns (``COLUMNS=0``) nothing would be seen."""
     from rich.console import Console
 
     console = Console(**options)
