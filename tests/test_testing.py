@@ -128,8 +128,7 @@ def test_impossible_scores_are_errors_never_numbers():
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
-    [(text().str.len_chars(), "is UInt32, not Boolean"), (pl.col("nowhere"), "cannot run")],
+    ("expression", "said"), [(text().str.len_chars(), "is UInt32, not Boolean"), (pl.col("nowhere"), "cannot run")]
 )
 def test_an_expression_that_cannot_run_is_refused_before_a_row_is_read(expression, said):
     class Odd(MaxWords):

@@ -8,12 +8,12 @@ from assay.types import GenerateInputs, GenerateMetadata, GenerateOutputs, Proce
 FIELDS = {
     GenerateInputs: ["prompt", "answer", "info", "task", "completion", "id"],
     GenerateOutputs: [
-        *("prompt", "completion", "answer", "state", "info", "task", "id", "reward", "metrics", "metadata"),
+        *("prompt", "completion", "answer", "state", "info", "task", "id", "reward", "metrics", "metadata")
     ],
     RolloutScore: ["reward", "metrics"],
     RolloutScores: ["reward", "metrics"],
     ProcessedOutputs: [
-        *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "completion_logprobs", "rewards"),
+        *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "completion_logprobs", "rewards")
     ],
 }
 OUTPUTS = {

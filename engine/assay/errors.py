@@ -197,12 +197,7 @@ class FailedRunError(AssayError):
 
 
 def printable(value: str, *, lines: bool = False) -> str:
-    """Escape control, bidirectional and other unprintable characters.
-
-    Args:
-        value: Any text, from data or a path.
-        lines: Whether to keep line breaks.
-    """
+    """Escape control, bidirectional and other unprintable characters."""
     if value.isprintable():
         return value
     kept = "\n" if lines else ""
@@ -279,27 +274,13 @@ def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return a question that names the closest choice, or ``""``.
-
-    Args:
-        word: The unknown name.
-        choices: The valid names.
-        cutoff: The minimum similarity, in [0, 1].
-
-    Returns:
-        ``"Did you mean `value`?"`` or an empty string.
-    """
+    """Return a question that names the closest choice, or ``""``."""
     match = closest(word, choices, cutoff)
     return f"Did you mean `{printable(match)}`?" if match else ""
 
 
 def likely_ending(path: str | Path, endings: Sequence[str]) -> str:
-    """Return a question that names an output with the ending it probably should have, or ``""``.
-
-    Args:
-        path: The path, whose ending cannot be written.
-        endings: Those that can; the first is taken for a path without one.
-    """
+    """Return a question that names an output with the ending it probably should have, or ``""``."""
     path = Path(path)
     ending = closest(path.suffix, endings, 0.5) if path.suffix else endings[0]
     return f"Did you mean {shown_path(path.with_suffix(ending))}?" if ending and path.name else ""
@@ -307,15 +288,7 @@ def likely_ending(path: str | Path, endings: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def package(name: str, extra: str) -> Iterator[None]:
-    """Turn a failing import of an optional package into an error with the command that installs it.
-
-    Args:
-        name: What people call the package.
-        extra: The extra of Assay that brings it.
-
-    Raises:
-        UsageError: The package is not installed.
-    """
+    """Turn a failing import of an optional package into an error with the command that installs it."""
     try:
         yield
     except ImportError:

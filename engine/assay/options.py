@@ -158,8 +158,7 @@ def _read_names(values: list[str]) -> list[str]:
 
 class _TaskOptions(TypedDict, total=False):
     tasks: Annotated[
-        Any,
-        Option("Task table to join on task_id: a file, a Harbor folder, or a URL.", cli=str | None, metavar="PATH"),
+        Any, Option("Task table to join on task_id: a file, a Harbor folder, or a URL.", cli=str | None, metavar="PATH")
     ]
 
 
@@ -293,12 +292,10 @@ class _TableOptions(_TextOptions, total=False):
         ),
     ]
     details: Annotated[
-        bool,
-        Option("Add a column for each verifier and check.", OUTPUT, default=True, flag="--details/--no-details"),
+        bool, Option("Add a column for each verifier and check.", OUTPUT, default=True, flag="--details/--no-details")
     ]
     lengths: Annotated[
-        bool,
-        Option("Add the column length: the code points of each scored text.", OUTPUT, default=False),
+        bool, Option("Add the column length: the code points of each scored text.", OUTPUT, default=False)
     ]
 
 
@@ -460,8 +457,7 @@ class DiffLimits(TypedDict, total=False):
         Option("Rows whose reward may differ.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
     ]
     max_delta: Annotated[
-        float | None,
-        Option("How far the mean reward may move, up or down.", LIMITS, parse=_distance, metavar="X"),
+        float | None, Option("How far the mean reward may move, up or down.", LIMITS, parse=_distance, metavar="X")
     ]
 
 
@@ -580,12 +576,7 @@ class FileOptions(ScoreOptions, total=False):
     ]
     ray_address: Annotated[
         str | None,
-        Option(
-            "HOST:PORT of a Ray cluster.",
-            SCALE,
-            shown_default="$RAY_ADDRESS, or a local Ray",
-            metavar="HOST:PORT",
-        ),
+        Option("HOST:PORT of a Ray cluster.", SCALE, shown_default="$RAY_ADDRESS, or a local Ray", metavar="HOST:PORT"),
     ]
     command: Annotated[
         str, Option("Command that the provenance records.", OUTPUT, default="assay.score_file", cli=False)

@@ -50,7 +50,6 @@ class SleepyClass:
 
 
 def judged(kind):
-    """Arguments of ``score`` for each kind of Python that users bring."""
     if kind == "function":
         fns.register("sleepy", lambda output, expected, params: nap(output))
         return {}

@@ -19,9 +19,9 @@ def test_a_loop_that_is_abandoned_while_it_waits_ends_its_other_calls():
     served = LoopThread()
     future = served.submit(call())
     assert waits.wait(PATIENCE)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(served.thread.ident), ctypes.py_object(Abandoned))
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(served.ident), ctypes.py_object(Abandoned))
     served.loop.call_soon_threadsafe(served.end.set)
     served.loop.call_soon_threadsafe(goes_on.set)
     assert future.result(timeout=PATIENCE) == "done"
-    served.thread.join(timeout=PATIENCE)
-    assert not served.thread.is_alive()
+    served.join(timeout=PATIENCE)
+    assert not served.is_alive()

@@ -256,21 +256,7 @@ NOT_RESULTS = (
 
 @dataclass
 class Case:
-    """A command, and what is around it.
-
-    Attributes:
-        arguments: Of ``assay``.
-        environment: What it has besides.
-        stdin: What it reads.
-        stdout: Where it writes.
-        stderr: Where its messages go.
-        third: What file descriptor 3 is.
-        out: The result's place, where it is a file.
-        limits: Of the process.
-        after: Seconds after which a signal comes, and which.
-        early: Whether it came before there was anybody to answer it.
-        cwd: What becomes of the folder that it runs in.
-    """
+    """A command, and what is around it."""
 
     arguments: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
@@ -286,7 +272,6 @@ class Case:
 
 
 def case(seed, number):
-    """A case by its seed and its number."""
     rng = random.Random(f"{seed}/{number}")
     drawn = Case(environment=dict(rng.choice(ENVIRONMENTS)))
     command = rng.choice(
@@ -475,11 +460,7 @@ def _spec(rng):
     )
 
 
-# ── around a command ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def furnish(folder, drawn):
-    """Make the files that a command may meet."""
     for name in {
         Path(argument).stem
         for argument in drawn.arguments
@@ -518,7 +499,6 @@ def furnish(folder, drawn):
 
 @cache
 def _results():
-    """Results of the rows: with and without check columns, in parts, with another cell; and the rows."""
     with tempfile.TemporaryDirectory(prefix="assay-") as name:
         folder = Path(name)
         (folder / "rows.jsonl").write_text(LINES)
@@ -535,7 +515,6 @@ def _results():
 
 
 def _furnish_oddly(folder):
-    """Folders, links, pipes and sockets."""
     for name in ("folder", "held", "home", "tmp", "harbor"):
         (folder / name).mkdir()
     (folder / "folder" / "a.jsonl").write_text(LINES)
@@ -555,7 +534,6 @@ def _furnish_oddly(folder):
 
 @contextlib.contextmanager
 def fed(folder, drawn):
-    """Somebody who writes to the pipes that have a writer."""
     feeders = []
     for name, text in (("fed.jsonl", LINES), ("fed.json", json.dumps(SPEC))):
         if name in drawn.arguments:
@@ -572,8 +550,6 @@ def fed(folder, drawn):
 
 
 def streams(folder, drawn, opened):
-    """The streams of a command: files, pipes, or None for one that is closed."""
-
     def take(handle):
         opened.append(handle)
         return handle
@@ -619,7 +595,6 @@ def streams(folder, drawn, opened):
 
 
 def run(folder, drawn):  # noqa: C901  (what is around a process)
-    """The code of a command, and its messages; None where it does not end."""
     work = folder / "work"
     work.mkdir()
     furnish(work, drawn)
@@ -675,11 +650,7 @@ def run(folder, drawn):  # noqa: C901  (what is around a process)
     return code, said
 
 
-# ── what no command may do ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def wrong(folder, drawn, code, said):  # noqa: PLR0911  (one reason after another)
-    """What a command did that none may do; ``""`` for nothing."""
     early = drawn.early
     if code is None:
         return "it does not end"
@@ -704,7 +675,6 @@ def wrong(folder, drawn, code, said):  # noqa: PLR0911  (one reason after anothe
 
 
 def _startless(drawn, said):
-    """Whether the interpreter itself could not begin, or ended within a module that was to be imported."""
     return bool(drawn.limits.get(resource.RLIMIT_NOFILE)) or "Fatal Python error" in said or drawn.cwd == "gone"
 
 
@@ -748,11 +718,6 @@ def _whole(path):
 
 
 def fuzz(cases, seed, first=0):
-    """Run cases, one after another.
-
-    Returns:
-        How many ended with which code, and what was wrong with which.
-    """
     ends, found = Counter(), []
     with contextlib.suppress(KeyboardInterrupt):  # what was run until then counts
         for number in range(first, first + cases):
@@ -766,7 +731,6 @@ def fuzz(cases, seed, first=0):
 
 
 def tried(drawn):
-    """The code of a case, what is wrong, and its messages."""
     folder = Path(tempfile.mkdtemp(prefix="assay-commands-"))
     try:
         code, said = run(folder, drawn)

@@ -151,14 +151,7 @@ def exact(*, completion, answer, **_):
 
 @dataclass(frozen=True)
 class Case:
-    """An edit and a command.
-
-    Attributes:
-        where: The file whose text is edited: a result, or a file of the folder ``parts``.
-        place: Place of the entry; after ``canonical``, of an entry in the canonical form.
-        kind: What is put there.
-        command: Name of the command.
-    """
+    """An edit and a command."""
 
     where: str
     place: tuple[str | int, ...]
@@ -172,7 +165,6 @@ class Case:
 
 
 def write_all() -> dict[str, str]:
-    """Write rollouts and results into the current folder; return the texts that can be edited, by file."""
     rows = {"task_id": ["a", "a", "b", "b"], "model": ["m", "n"] * 2, "step": [0, 0, 1, 1]}
     rows["completion"] = ["refund \\boxed{4}", "no", "a refund 7", '{"x": 1}']
     pl.DataFrame(rows).write_parquet("in.parquet")
@@ -196,7 +188,6 @@ def write_all() -> dict[str, str]:
 
 
 def places(data: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the place of every entry, those in canonical forms behind ``canonical``."""
     if place:
         yield place
     if place and place[-1] == "canonical":
@@ -207,7 +198,6 @@ def places(data: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def edited(text: str, place: tuple[str | int, ...], kind: str, url: str) -> str:
-    """Return a text with another value at a place."""
     data = json.loads(text)
     _edit(data, place, kind)
     written = json.dumps(data).replace("@url@", url)
@@ -236,7 +226,6 @@ def _edit(data: Any, place: tuple[str | int, ...], kind: str) -> None:
 
 
 def _with_hashes(text: str) -> str:
-    """Make the hashes of canonical forms fit, if the text can be read."""
     try:
         data = json.loads(text)
         for entry in data["verifiers"]:
@@ -247,10 +236,6 @@ def _with_hashes(text: str) -> str:
 
 
 def cases(texts: dict[str, str], share: int, seed: str, url: str) -> Iterator[tuple[Case, str]]:
-    """Yield the drawn cases, so many of a thousand, with the edited texts.
-
-    Of what the reader of footers lets through there is a case for each command; of what it refuses, which is the same for all, one.
-    """
     rng = random.Random(f"{seed}/footers")
     for where, text in texts.items():
         commands = [*(OF_FOLDERS if where.startswith("parts/") else COMMANDS)]
@@ -266,7 +251,6 @@ def cases(texts: dict[str, str], share: int, seed: str, url: str) -> Iterator[tu
 
 
 def is_read(text: str) -> bool:
-    """Return whether a text gets past the reader of footers."""
     try:
         forms_of(parse_stored(text, Footer), "")
     except (StoredError, InputError):
@@ -275,7 +259,6 @@ def is_read(text: str) -> bool:
 
 
 def put(case: Case, text: str, frames: dict[str, pl.DataFrame]) -> None:
-    """Write the edited text where a command finds it, and everything else as it was."""
     if not case.where.startswith("parts/"):
         frames[case.where].write_parquet("y.parquet", metadata={"assay": text})
         return
@@ -288,7 +271,6 @@ def put(case: Case, text: str, frames: dict[str, pl.DataFrame]) -> None:
 
 
 def tried(case: Case) -> tuple[int, str]:
-    """Run the command of a case; return its exit code, and what it must not do."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         done = CliRunner().invoke(app, case.arguments)
@@ -304,7 +286,6 @@ def tried(case: Case) -> tuple[int, str]:
 
 
 def fuzz(share: int, seed: str = "0") -> dict[str, Any]:
-    """Try cases in a folder of their own."""
     found, ends = [], Counter()
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder, Web({}) as web:

@@ -120,25 +120,19 @@ TESTS = (
 WHOLE = (42, 0, -1, 1, 2, 3, 7, 2**53 + 1, 2**63 - 1)
 
 
-# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _fields(check, params):
-    """Params by field, whichever way they are spelt."""
     names = spellings(check.Params)
     return {names.get(name, name): value for name, value in (params or {}).items()}
 
 
 @functools.cache
 def references(check):
-    """Params of a check's examples that rows can bring: the number of the example, and the param's name in specs."""
     names = [(field.alias or name) for name, field in check.Params.model_fields.items()]
     pairs = ((number, name) for number in range(len(check.examples)) for name in names)
     return tuple(pair for pair in pairs if _refers(_with(check, *pair, {"column": "gold"})))
 
 
 def _with(check, number, name, value):
-    """The check of an example with another value of a param, however the example spells it."""
     params = (check.examples[number].params or {}).items()
     others = {other: given for other, given in params if _field(check, other) != _field(check, name)}
     return {"type": check.type, **others, name: value}
@@ -157,13 +151,11 @@ def _refers(check):
 
 
 def pool(check, name):
-    """Values for a param: those of the type's examples, and any others."""
     own = [_fields(check, example.params).get(_field(check, name)) for example in check.examples]
     return [value for value in own if value is not None]
 
 
 def _check(rng, check, number, name, types):
-    """A check of a type that refers to columns of these types, if the type takes references."""
     spec = {"type": check.type, **(check.examples[number].params or {})}
     if name is not None:
         spec = _with(check, number, name, _reference(rng, types))
@@ -172,7 +164,6 @@ def _check(rng, check, number, name, types):
 
 
 def _path(rng, types, name):
-    """The path of a column, or into one: into texts any, else one that the type has."""
     dtype, inner = types[name], [name]
     if pa.types.is_string(dtype):
         inner = [f"{name}.a", f"{name}[0]"]
@@ -232,11 +223,7 @@ def _around(rng, types, *, has_gold):
     return fields
 
 
-# ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _text(value):
-    """A text as it is, a list or an object as JSON, any other value as Python writes it."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
@@ -247,7 +234,6 @@ def _is_sheet(text):
 
 
 def _column(rng, values, size, kind):
-    """A column of values of one type, with nulls; JSON text of them where there is no such type."""
     if kind == "numbers":
         return pa.array([_nullable(rng, rng.choice(WHOLE)) for _ in range(size)], pa.int64())
     picked = [rng.choice(values) for _ in range(size)]
@@ -271,14 +257,12 @@ def _nullable(rng, value):
 
 
 def _is_held(dtype):
-    """Whether parquet holds a type: one without structs that have no fields."""
     if pa.types.is_struct(dtype):
         return dtype.num_fields > 0 and all(_is_held(field.type) for field in dtype)
     return _is_held(dtype.value_type) if pa.types.is_list(dtype) else not pa.types.is_null(dtype)
 
 
 def _completions(rng, check, golds, size, kind):
-    """Texts that often fit golds or examples; now and then messages, some with tool calls."""
     hostile = list(hostile_texts(size, rng.randrange(1 << 30)))
     texts = [
         rng.choice(
@@ -328,7 +312,6 @@ def _table(rng, check, values, kind):
 
 
 def _structure(values, kind):
-    """Objects or lists, as they are or as JSON text."""
     if kind == "typed":
         with contextlib.suppress(pa.ArrowInvalid):  # some are objects, and others lists
             array = pa.array(values)
@@ -338,7 +321,6 @@ def _structure(values, kind):
 
 
 def _compares_texts(check):
-    """Whether a type compares with a gold that is a text, for which 42 is the same as ``"42"``."""
     return check.gold != "" and not check.gold_kind.is_json and not check.gold_kind.measured
 
 
@@ -361,7 +343,6 @@ class Case:
 
 
 def case(seed, number):
-    """The case of a number; check types take turns."""
     rng = random.Random(f"{seed}/{number}")
     check = CHECKS[number % len(CHECKS)]
     kind = rng.choice([*FORMATS, "typed"])
@@ -379,30 +360,23 @@ def case(seed, number):
     return Case(drawn, table, kind, tuple(rng.sample(FORMATS[kind], 4)))
 
 
-# ── formats ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def plain(value):
-    """A value of an Arrow table as JSON has it: without the null fields of its structs."""
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items() if inner is not None}
     return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 def rows_of(table):
-    """The rows of a table, with a null for each value that a column lacks."""
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
 def _lines(rows, rng):
-    """JSON lines; those after the first, which has all columns, may leave out what is null."""
     escaped, is_sparse = rng.random() < 0.5, rng.random() < 0.5
     sparse = [row if number == 0 or not is_sparse else plain(row) for number, row in enumerate(rows)]
     return "".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in sparse)
 
 
 def _encoded(table, rng):
-    """The same table, now and then with texts in dictionaries."""
     if rng.random() < 0.7:
         return table
     columns = {name: table[name] for name in table.column_names}
@@ -415,7 +389,6 @@ def _encoded(table, rng):
 
 
 def _cells(rows, rng, delimiter):
-    """CSV, with all texts in quotation marks or only those that need them."""
     out, always = io.StringIO(), rng.random() < 0.5
 
     def cell(value):
@@ -442,7 +415,6 @@ def _write_sheet(rows, path):
 
 
 def source(table, form, folder, rng):  # noqa: C901  (one format after another)
-    """A table in a format."""
     rows, path, table = rows_of(table), folder / f"rows.{form}", _encoded(table, rng)
     match form:
         case "list":
@@ -484,7 +456,6 @@ _Yaml.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yam
 
 
 def tasks_of(table, form, folder, rng):
-    """Rollouts without the columns that specs name, and a task table of these."""
     keys = pa.array([f"t{number}" for number in range(table.num_rows)])
     own = [name for name in table.column_names if name in ("completion", "prompt")]
     rollouts = table.select(own).append_column("task_id", keys)
@@ -500,7 +471,6 @@ def tasks_of(table, form, folder, rng):
 
 
 def by_command(path, spec, folder):
-    """The result of ``assay score`` on a file."""
     (folder / "v.json").write_text(json.dumps(spec), "utf-8")
     out = folder / "out.parquet"
     out.unlink(missing_ok=True)
@@ -512,7 +482,6 @@ def by_command(path, spec, folder):
 
 
 def results(frame):
-    """Rewards, reasons, errors and scores, to compare bit by bit."""
     names = [
         name
         for name in frame.columns
@@ -522,7 +491,6 @@ def results(frame):
 
 
 def scored(table, form, spec, folder, rng):
-    """Results of a table in a format; what the error says if it is refused."""
     try:
         if form == "command":
             path = source(table, rng.choice(("parquet", "jsonl", "json", "ipc")), folder, rng)
@@ -536,7 +504,6 @@ def scored(table, form, spec, folder, rng):
 
 
 def outcome(seed, number, folder):
-    """What a case is, how many formats were compared, and how they differ; an empty text if they do not."""
     drawn = case(seed, number)
     verifier, rng = load_verifier(drawn.spec), random.Random(f"{seed}/{number} formats")
     expected = scored(drawn.table, "list", drawn.spec, folder, rng)
@@ -555,7 +522,6 @@ def outcome(seed, number, folder):
 
 
 def fuzz(cases, seed, first=0):
-    """How many cases there were of each check type, how many comparisons, and what is wrong."""
     kinds, compared, wrong = Counter(), 0, []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)

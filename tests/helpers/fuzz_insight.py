@@ -128,7 +128,6 @@ def column(chance, kind, rows):
 
 
 def frame(chance, needed, plain=()):
-    """Rows with columns as people have them, some of them missing, renamed, or of other types; ``plain`` ones are as they are."""
     rows = len(plain) or chance.choice((0, 1, 1, 2, 7, 40, 130))
     columns = {}
     for name, usual in USUAL.items():
@@ -157,7 +156,6 @@ def written(chance, folder, table, suffixes):
 
 
 def name_of(chance, table):
-    """A column, or a name that is nearly one."""
     if table.columns and chance.random() < 0.7:
         return chance.choice(table.columns)
     name = chance.choice((*NAMES, *USUAL, "\udcff"))
@@ -219,7 +217,6 @@ def audit(chance, folder):
 
 
 def problem(arguments):
-    """Return what is not as it must be, or None, and how the command ended."""
     done = RUNNER.invoke(app, arguments, env={"COLUMNS": "160"})
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         return f"{type(done.exception).__name__}: {done.exception}", "traceback"
@@ -239,7 +236,6 @@ def problem(arguments):
 
 
 def fuzz(cases, seed="0"):
-    """Draw so many cases of each command; return how they ended, and those that did not end as they must."""
     ends, found = Counter(), []
     for draw in (tripwire, audit):
         for number in range(cases):

@@ -39,7 +39,6 @@ OPTIONS = {f"rows.jsonl{packed}": [[], ["--max-bad-rows", "100%"]] for packed in
 
 
 def case(seed, number, kinds):
-    """The kind, the content and the options of a case."""
     rng = random.Random(f"{seed}/{number}")
     kind = kinds[number % len(kinds)]
     content = mutations.mutated(kind, mutations.seeds()[kind], rng)
@@ -47,11 +46,7 @@ def case(seed, number, kinds):
     return kind, content, [*options, *rng.choice(([], [], [], ["parts"]))]
 
 
-# ── the child ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def rows_in(kind, path):
-    """How many rows a file has, by another reader than Assay's; None where no other is known to count as Assay should."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -71,7 +66,6 @@ def rows_in(kind, path):
 
 
 def rows_known(kind, path):
-    """``rows_in``; None too where the other reader refuses the file."""
     import pyarrow as pa
 
     try:
@@ -81,7 +75,6 @@ def rows_known(kind, path):
 
 
 def words_of(kind, path, folder):
-    """The run that reads a file of some kind."""
     source, spec = folder / "rows.jsonl", folder / "spec.json"
     if kind.startswith("spec"):
         return [source, "-s", path]
@@ -91,7 +84,6 @@ def words_of(kind, path, folder):
 
 
 def ended(app, kind, path, folder, options):
-    """How a run ended: its exit code, or what no run may do."""
     import polars as pl
 
     parts = "parts" in options
@@ -121,7 +113,6 @@ def ended(app, kind, path, folder, options):
 
 
 def child(folder, seed, kinds, first, last):
-    """Do some cases, one after another, and log which."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from assay.cli.main import app
@@ -147,9 +138,6 @@ def child(folder, seed, kinds, first, last):
             print("end", number, json.dumps(how), file=log, flush=True)
 
 
-# ── the parent ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Fuzz:
     """Cases by their numbers, and how they ended."""
 
@@ -159,7 +147,6 @@ class Fuzz:
         self.found = []
 
     def ran(self, first, last):
-        """Run cases in one child; ends by number, and the one that ended it: its number and how, or None."""
         place = Path(tempfile.mkdtemp(dir=self.folder))
         words = ["-X", "faulthandler", __file__, "--child", place, self.seed, ",".join(self.kinds), first, last]
         env = {**os.environ, "POLARS_MAX_THREADS": "2", "NO_COLOR": "1", "COLUMNS": "200"}
@@ -185,7 +172,6 @@ class Fuzz:
         return ends, (begun[-1] if begun else first, f"{name}: {said[:1500]}")
 
     def run(self, first, last):
-        """Run cases; a child that is ended is followed by another."""
         while first < last:
             ends, broken = self.ran(first, min(first + TOGETHER, last))
             for number, how in ends.items():
@@ -198,7 +184,6 @@ class Fuzz:
                 first = number + 1
 
     def count(self, number, how):
-        """Take down how a case ended."""
         kind = self.kinds[number % len(self.kinds)]
         self.ends[kind][how if isinstance(how, int) else "wrong"] += 1
         if not isinstance(how, int):
@@ -206,7 +191,6 @@ class Fuzz:
 
 
 def fuzz(cases, seed=0, kinds=()):
-    """Run cases of some kinds, by default of all in turn: how they ended by kind, and what was found."""
     with tempfile.TemporaryDirectory() as folder:
         one = Fuzz(folder, seed, list(kinds) or [*mutations.seeds()])
         one.run(0, cases)

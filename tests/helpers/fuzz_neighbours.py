@@ -70,7 +70,6 @@ def _bound(rng):
 
 
 def _check(rng):
-    """Return a check of any type that takes a value from the row."""
     gold = rng.choice(GOLDS)
     phrase = {"value": gold} | rng.choice(({}, {}, {"caseSensitive": True}))
     words = {"values": rng.choice((GOLD, [GOLD, "a"], {"column": "gold.a"}))}
@@ -140,7 +139,6 @@ def _value(rng, pool):
 
 
 def _text(rng, value):
-    """Return a completion that often fits a value."""
     try:
         texts = (str(value), json.dumps(value), f"It is {value}.", f"<think>x</think> {value}")
     except (TypeError, ValueError):
@@ -165,7 +163,6 @@ def _row(rng, pool, *, is_ifeval):
 
 
 def case(seed, number):
-    """Return a verifier (None if its spec is refused), a row, its neighbours, and the way in which they are given."""
     rng = random.Random(f"{seed}/{number}")
     spec, way = _spec(rng), rng.choice(WAYS)
     pool = (*SCALARS, *NESTED, *(FOREIGN if way in WAYS[:3] else ()))
@@ -179,7 +176,6 @@ def case(seed, number):
 
 
 def _scored(rows, verifier, way, folder):
-    """Return the results of rows, each in turn."""
     if way == "requests":
         plan = assay.compile(verifier, dict.fromkeys(("completion", "gold", "other", "flag"), pl.String), keep=())
         return plan.score_rows(rows).to_dicts()
@@ -207,7 +203,6 @@ def _scored(rows, verifier, way, folder):
 
 
 def outcome(seed, number, folder):  # noqa: PLR0911  (one kind after another)
-    """Return what kind of case it is, and why it is wrong; an empty text if it is not."""
     spec, verifier, row, rows, place, way = case(seed, number)
     if verifier is None:
         return "spec refused", ""
@@ -231,7 +226,6 @@ def outcome(seed, number, folder):  # noqa: PLR0911  (one kind after another)
 
 
 def fuzz(cases, seed, *, first=0, step=1):
-    """Return how many cases there were of each kind, and what is wrong with others."""
     kinds, wrong = Counter(), []
     folder = Path(tempfile.mkdtemp())
     try:

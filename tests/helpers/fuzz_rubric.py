@@ -69,14 +69,10 @@ RAISED += [RecursionError, MemoryError, TimeoutError, StopAsyncIteration, Assert
 
 
 def drawn(seen, behaviour):
-    """What a function does for what it sees: always the same."""
     one = behaviour[zlib.crc32(repr(seen).encode("utf-8", "replace")) % len(behaviour)]
     if isinstance(one, type):
         raise one("a\nb")
     return one
-
-
-# ── functions; each gets its behaviour by functools.partial, so that it pickles ─────────────────────────────────────────────
 
 
 def plain(completion, *, behaviour):
@@ -170,13 +166,7 @@ WEIGHTS = [1.0, 1.0, 0.5, 0.1, -1.0, 0.0, -0.0, 3, 1e308]
 
 
 class Case:
-    """One run: rollouts, and a rubric.
-
-    Args:
-        seed: Of all cases.
-        number: Of this one.
-        workers: Whether processes may be drawn, which take a second to start.
-    """
+    """One run: rollouts, and a rubric."""
 
     def __init__(self, seed, number, *, workers=False):
         rng = random.Random(f"{seed}/{number}")
@@ -231,10 +221,7 @@ class Case:
         weights = [rng.choice(WEIGHTS) for _ in members] if rng.random() < 0.7 else None
         return assay.Rubric(members, weights, parallelize_scoring=rng.random() < 0.7)
 
-    # ── whoever makes the calls ─────────────────────────────────────────────────────────────────────────────────────
-
     def problems(self, folder):
-        """Where two ways of scoring differ, in words."""
         rows = copy.deepcopy(self.rows)
         found = assay.score(rows, self.rubric, **self.limits)
         if repr(rows) != repr(self.rows):
@@ -274,7 +261,6 @@ class Case:
         yield from self._rollouts(found)
 
     def _rollouts(self, found):
-        """``score_rollouts`` and ``score_rollout`` on what can be scored."""
         rows = copy.deepcopy(self.rows)
         at = [
             number
@@ -311,12 +297,10 @@ class Case:
 
 
 def bits(values):
-    """Values so that two are equal only where every bit is."""
     return [repr(value) for value in values]
 
 
 def differences(name, wanted, found):
-    """Where a way of scoring differs from the first, in words."""
     for column, values in wanted.items():
         other = bits(found[column])
         if other != values:
@@ -329,7 +313,6 @@ def differences(name, wanted, found):
 
 
 def fuzz(first, last, seed, *, workers=False):
-    """The problems of cases, and how many verdicts were compared."""
     logging.disable(logging.CRITICAL)
     found, counts = [], Counter()
     try:

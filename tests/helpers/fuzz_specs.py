@@ -197,7 +197,6 @@ def _around(rng, *, top):
 
 
 def draw_check(rng, depth=0, *, top=True, draw_leaf=_leaf):
-    """Return a check or a group, of checks that ``draw_leaf`` returns."""
     around = _around(rng, top=top)
     if depth < 3 and rng.random() < 0.25:
         kind = rng.choice(GROUPS)
@@ -218,7 +217,6 @@ def draw_check(rng, depth=0, *, top=True, draw_leaf=_leaf):
 
 
 def draw_spec(rng, draw_leaf=_leaf):
-    """Return a spec; some are refused, as for weights that add up to 0."""
     spec = {
         "id": rng.choice(("v", "w")),
         "checks": [draw_check(rng, draw_leaf=draw_leaf) for _ in range(rng.randrange(1, 5))],
@@ -231,7 +229,6 @@ def draw_spec(rng, draw_leaf=_leaf):
 
 
 def draw_rows(rng, count):
-    """Return rollouts with the columns that the specs read."""
     texts = [*hostile_texts(count, rng.randrange(1 << 30))]
     tasks = [rng.choice(INSTRUCTIONS) for _ in texts]
     return [
@@ -253,7 +250,6 @@ def draw_rows(rng, count):
 
 
 def _packaged_leaf(rng):
-    """Return a check of a type that takes an optional package which is installed, or now and then of any other."""
     gold = rng.choice(
         ({"column": "answer"}, {"column": "answer"}, {"column": "golds"}, rng.choice(MATHS), {"column": "level"})
     )
@@ -271,7 +267,6 @@ def _packaged_leaf(rng):
 
 
 def _packaged_row(rng):
-    """Return what a row has for these types: mathematics, or sentences of several languages."""
     around, task = rng.choice(AROUND), rng.choice(DETECTED)
     texts = (
         around.format(rng.choice(MATHS)),
@@ -290,12 +285,10 @@ def _packaged_row(rng):
 
 
 def drawn_for_packages(seed, rows=8):
-    """Return a spec with checks that take optional packages, and rows with mathematics and several languages."""
     rng = random.Random(f"packages {seed}")
     return draw_spec(rng, draw_leaf=_packaged_leaf), [row | _packaged_row(rng) for row in draw_rows(rng, rows)]
 
 
 def drawn(seed, rows=30):
-    """Return a random number generator, a spec and rows."""
     rng = random.Random(seed)
     return draw_spec(rng), draw_rows(rng, rows)

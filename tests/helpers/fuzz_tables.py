@@ -85,7 +85,6 @@ def drawn(chance, kind, count, *, null, apart=False):
 
 
 def written(frame, folder, name, form):
-    """A frame as a source of a format."""
     path = folder / f"{name}.{form}"
     if form == "memory":
         return frame
@@ -111,7 +110,6 @@ def _write_csv(frame, path):
 
 
 def case(seed, number):
-    """A case: rollouts and tasks as frames, their formats, and what must come of it: the rewards, or that it is refused."""
     chance = random.Random(f"{seed} {number}")
     usual = [kind for kind in IDS if kind not in NO_IDS]
     theirs, ours = (chance.choice([*NO_IDS] if chance.random() < 0.05 else usual) for _ in range(2))
@@ -145,7 +143,6 @@ def case(seed, number):
 
 
 def joined(seed, number, folder):
-    """What is wrong with a join; ``""`` for nothing."""
     rollouts, tasks, forms, rewards = case(seed, number)
     sources = [
         written(frame, folder, name, form) for frame, name, form in zip((rollouts, tasks), "rt", forms, strict=True)
@@ -158,7 +155,6 @@ def joined(seed, number, folder):
 
 
 def rows(seed, number):
-    """Rollouts as text in every column, some with messages, and how many files they are in."""
     chance = random.Random(f"rows {seed} {number}")
     count, null = chance.randint(1, 40), chance.choice([0, 0.3])
     texts = [None if chance.random() < null else chance.choice(TEXTS) + chance.choice(TEXTS) for _ in range(count)]
@@ -176,7 +172,6 @@ def rows(seed, number):
 
 
 def alike(seed, number, folder):
-    """In what formats say other things of the same rows; ``""`` for in nothing."""
     frame, pieces, whole = rows(seed, number)
     spec = [
         {"id": "v", "checks": [{"type": "contains", "value": "a"}, {"type": "regex", "pattern": r"(?m)^\s*\S"}]},
@@ -194,11 +189,6 @@ def alike(seed, number, folder):
 
 
 def fuzz(cases, seed):
-    """Draw cases.
-
-    Returns:
-        How many were of each kind, and those whose answer is another than it must be.
-    """
     kinds, wrong = Counter(), []
     for number in range(cases):
         folder = Path(tempfile.mkdtemp(prefix="fuzz-tables-"))

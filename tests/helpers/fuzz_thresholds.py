@@ -104,17 +104,12 @@ CALLS = (
 WORD = pl.Enum(list(dict.fromkeys((*WORDS, *KEYS))))
 
 
-# ── types and values ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def leaf(rng):
-    """A type of single values, mostly text."""
     odd = (pl.Null, pl.Int64, pl.Float64, pl.Boolean, pl.Binary, pl.Date, pl.List(pl.Null), pl.Struct({"a": pl.String}))
     return rng.choice((*[pl.String] * 7, pl.Categorical(), WORD, pl.Int64, pl.Null, rng.choice(odd)))
 
 
 def several(rng, inner):
-    """A type of lists."""
     # NOTE: the engine fails to make a column of structs of dictionary-encoded text in lists of a fixed length
     fixed = rng.random() < 0.15 and not (
         isinstance(inner, pl.Struct) and ("Enum" in str(inner) or "Categorical" in str(inner))
@@ -123,14 +118,12 @@ def several(rng, inner):
 
 
 def some(rng, **types):
-    """A struct of some of the fields, in any order."""
     names = [name for name in types if rng.random() < 0.75]
     rng.shuffle(names)
     return pl.Struct({name: types[name] for name in names or [next(iter(types))]})
 
 
 def value(rng, dtype, words, at=""):
-    """A value of a type; text is of the words, or those of its field."""
     if rng.random() < 0.15 or dtype == pl.Null:
         return None
     if isinstance(dtype, pl.Struct):
@@ -151,7 +144,6 @@ def value(rng, dtype, words, at=""):
 
 
 def entry(rng):
-    """A type of one expectation."""
     phrases = several(rng, leaf(rng)) if rng.random() < 0.8 else leaf(rng)
     others = several(rng, leaf(rng)) if rng.random() < 0.8 else leaf(rng)
     struct = some(rng, anyOf=phrases, any_of=others, text=leaf(rng), message=leaf(rng), note=leaf(rng))
@@ -159,7 +151,6 @@ def entry(rng):
 
 
 def metadata(rng):
-    """A type of metadata, with both spellings of everything."""
     sides = ("mustMention", "must_mention", "mustNotMention", "must_not_mention")
     types = {name: several(rng, entry(rng)) if rng.random() < 0.85 else leaf(rng) for name in sides}
     expectations = some(rng, **types, mustmention=leaf(rng))
@@ -169,14 +160,12 @@ def metadata(rng):
 
 
 def schema(rng):
-    """A type of output schemas."""
     required = several(rng, leaf(rng)) if rng.random() < 0.8 else leaf(rng)
     properties = some(rng, a=leaf(rng), city=leaf(rng), b=pl.Null) if rng.random() < 0.8 else leaf(rng)
     return some(rng, required=required, properties=properties, type=leaf(rng), a=leaf(rng))
 
 
 def verifier(rng):
-    """The types of the parts of a verifier."""
     params = some(
         rng, ignore_case=leaf(rng), coordinate_tolerance=rng.choice((pl.Int64, pl.Float64, leaf(rng))), n=leaf(rng)
     )
@@ -186,13 +175,11 @@ def verifier(rng):
 
 
 def text_of(rng, dtype, words):
-    """JSON text of a value, sometimes with something wrong."""
     said = json.dumps(value(rng, dtype, words), default=str, ensure_ascii=rng.random() < 0.5)
     return rng.choice((said, said, said, said, said[:-1], f" {said}\n", said.replace("1", "1e999"), "[]", "null", ""))
 
 
 def completions(rng, count):
-    """Texts, and a type for them."""
     texts = [*hostile_texts(count, rng.randrange(10**9))]
     for at in range(count):
         if rng.random() < 0.3:
@@ -202,7 +189,6 @@ def completions(rng, count):
 
 
 def chats(rng, texts):
-    """Conversations of a drawn type that end in the texts."""
     content = rng.choice(
         (pl.String, pl.String, several(rng, leaf(rng)), leaf(rng), pl.List(pl.Struct({"text": leaf(rng)})))
     )
@@ -212,11 +198,7 @@ def chats(rng, texts):
     return pl.Series([value(rng, dtype, words) for _ in texts], dtype=dtype)
 
 
-# ── cases ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def loaded(rng, ident, *checks):
-    """A verifier of checks, some of them turned over."""
     drawn = [
         {"id": f"c{at}", "weight": rng.choice((0.1, 0.7, 1, 3)), "negate": rng.random() < 0.2, **check}
         for at, check in enumerate(checks)
@@ -227,7 +209,6 @@ def loaded(rng, ident, *checks):
 
 
 def of_text(rng, texts):
-    """Checks of text and patterns."""
     pieces = [
         text[at : at + rng.choice((1, 3, 30, 300))] for text in texts if text for at in (rng.randrange(len(text)),)
     ]
@@ -242,7 +223,6 @@ def of_text(rng, texts):
 
 
 def of_json(rng, texts):
-    """Checks of JSON, with schemas as structs and as text."""
     dtype = schema(rng)
     words = {"": [*KEYS, "object"]}
     given = pl.Series([value(rng, dtype, words) for _ in texts], dtype=dtype)
@@ -269,7 +249,6 @@ class Shown(assay.Check):
 
 
 def of_expectations(rng, texts):
-    """Expectations as structs and as text."""
     dtype, words = metadata(rng), {"": [*WORDS, *(text[:3] for text in texts if text)], "note": ["n"]}
     given = pl.Series([value(rng, dtype, words) for _ in texts], dtype=dtype)
     if rng.random() < 0.35:
@@ -279,7 +258,6 @@ def of_expectations(rng, texts):
 
 
 def words_of_verifiers(rng, texts, names):
-    """What the parts of verifiers say."""
     golds = [
         *WORDS,
         *CALLS,
@@ -306,7 +284,6 @@ def words_of_verifiers(rng, texts, names):
 
 
 def of_functions(rng, texts, names=FUNCTIONS):
-    """Functions that rows name: verifiers as structs, as text, as columns of their parts."""
     names = [name for name in names if rng.random() < 0.6] or names
     words, types = words_of_verifiers(rng, texts, names), verifier(rng)
     few = {"": rng.sample(words[""], rng.choice((3, 15, 15)))}  # to compile a pattern takes long
@@ -333,17 +310,14 @@ def of_functions(rng, texts, names=FUNCTIONS):
 
 
 def of_own_functions(rng, texts):
-    """The same with functions that are not Assay's."""
     return of_functions(rng, texts, ("begins", "odd", *FUNCTIONS[:2]))
 
 
 def seen(completion, prompt=None, answer=None, info=None, state=None):
-    """A number made of all that a function sees."""
     return sum(map(ord, json.dumps([completion, prompt, answer, info, state["turn"]], default=str))) % 7 / 7
 
 
 def rare(completion):
-    """Half a point, or an exception."""
     return 0.5 if len(str(completion)) % 3 else 1 / 0
 
 
@@ -358,12 +332,10 @@ class Reads:
 
 
 def among(completions):
-    """What sees all rollouts of an example."""
     return [len(str(one)) % 4 / 4 for one in completions]
 
 
 def of_rubrics(rng, texts):
-    """Members of every kind."""
     (own,), columns = of_text(rng, texts)
     (expected,), told = of_expectations(rng, texts)
     golds = words_of_verifiers(rng, texts, FUNCTIONS)
@@ -385,7 +357,6 @@ KINDS = (of_text, of_json, of_expectations, of_expectations, of_functions, of_fu
 
 
 def odd(output, expected, params):
-    """A function without a twin, which raises at times."""
     if len(output) % 5 == 4:
         raise LookupError(f"no {output[:3]}\n{expected}")
     return float(str(expected)[:1] in output) if params.get("n") is None else 0.25
@@ -393,7 +364,6 @@ def odd(output, expected, params):
 
 @contextmanager
 def own_functions(kind):
-    """Functions that are not Assay's, for the kind that names them: where there are such, the engine always streams."""
     before = dict(fns._REGISTRY)
     if kind is of_own_functions:
         fns.register(
@@ -410,7 +380,6 @@ def own_functions(kind):
 
 
 def case(seed, number):
-    """The kind, the rows and the verifiers of a case, and what draws the rest of it."""
     rng = random.Random(f"{seed}/{number}")
     kind = KINDS[number % len(KINDS)]
     texts = completions(rng, rng.choice((1, 2, 8, 16, 40)))
@@ -421,42 +390,33 @@ def case(seed, number):
     return kind, frame, verifiers, rng
 
 
-# ── ways to score ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def whole(plan, frame, rng):
-    """As it is."""
     del rng
     return plan.score(frame)
 
 
 def streaming(plan, frame, rng):
-    """By the engine that streams."""
     del rng
     return plan.lazy(frame.lazy()).collect(engine="streaming")
 
 
 def chunks(plan, frame, rng):
-    """In many chunks."""
     at = rng.randrange(frame.height + 1)
     return plan.score(pl.concat([frame[:at], frame[at : at + 1], frame[at + 1 :], frame[:0]], rechunk=False))
 
 
 def alone(plan, frame, rng):
-    """Row by row, or two by two."""
     step = rng.choice((1, 2))
     return pl.concat([plan.score(frame[at : at + step]) for at in range(0, min(frame.height, 6), step)])
 
 
 def permuted(plan, frame, rng):
-    """In another order."""
     order = rng.sample(range(frame.height), frame.height)
     back = [at for _, at in sorted(zip(order, range(frame.height), strict=True))]
     return plan.score(frame[order])[back]
 
 
 def beside(plan, frame, rng):
-    """Beside the same rows, in other numbers, and 257 and more where they do not go through the plan one by one."""
     size = rng.choice((1, 20, 257, 600)) if plan.piece > 1 else 7
     others = frame[[rng.randrange(frame.height) for _ in range(size)]]
     return plan.score(pl.concat([others, frame, others[:7]]))[others.height : others.height + frame.height]
@@ -466,7 +426,6 @@ WAYS = (whole, streaming, chunks, alone, permuted, beside)
 
 
 def differences(found, expected):
-    """The first row that differs, and how; none where none does."""
     names = [*expected[0]]
     for at, (row, other) in enumerate(zip(found.select(names).rows(), expected, strict=False)):
         # repr tells 0.0 from -0.0 and True from 1
@@ -477,7 +436,6 @@ def differences(found, expected):
 
 
 def compared(score, expected):
-    """How what is scored differs from what is expected; an exception and a panic differ, too."""
     try:
         return differences(score(), expected)
     except (Exception, pl.exceptions.PanicException) as raised:  # noqa: BLE001
@@ -485,13 +443,11 @@ def compared(score, expected):
 
 
 def settings(rng, number):
-    """Thresholds to try: all on one side, and each somewhere."""
     side = SIDES[number % len(SIDES)]
     return [dict.fromkeys(SCORING, side), {name: rng.choice(SIDES) for name in SCORING}]
 
 
 def run(seed, number, counts, tried=None):
-    """Score a case on every side and in some ways; what differs."""
     kind, frame, verifiers, rng = case(seed, number)
     found = []
     checks = [spec.check for one in verifiers for spec in one.runnable if isinstance(spec.check, RunCheck)]
@@ -514,8 +470,6 @@ def run(seed, number, counts, tried=None):
                 tried.update(values.items())
     return found
 
-
-# ── rows of plain Python and of files ───────────────────────────────────────────────────────────────────────────────
 
 RESULT = ("reward", "passed", "feedback", "error")
 ODD = (
@@ -540,7 +494,6 @@ ODD = (
 
 
 def message(rng, text):
-    """A message of any shape."""
     content = rng.choice((text, text, None, [{"type": "text", "text": text}, "b", 5, None], 5, {"text": text}))
     role = rng.choice(("assistant", "user", None, 5))
     said = {"role": role, "content": content, "tool_calls": [{"id": "1"}], "name": text[:3]}
@@ -549,7 +502,6 @@ def message(rng, text):
 
 
 def drawn_rows(rng, count, mixed):
-    """Rows of plain Python, each with any of what rows may have; texts and conversations beside one another or not."""
     texts = [text or "" for text in completions(rng, count)]
     words = words_of_verifiers(rng, texts, FUNCTIONS)
     chatty = rng.random() < 0.4
@@ -580,7 +532,6 @@ CHECKS = ({"type": "task_expectations"}, {"type": "expected_output_schema"}, {"t
 
 
 def of_rows(rng, count):
-    """Rows and what judges them."""
     spec = {"id": "v", "checks": list(CHECKS)}
     judge = rng.choice((spec, assay.Rubric([seen, fns.contains]), None))
     # NOTE: beside texts a conversation is its text, which is all that checks see of it, but not functions of a rubric
@@ -588,7 +539,6 @@ def of_rows(rng, count):
 
 
 def run_rows(seed, number, counts):
-    """Rows of plain Python: each is scored as if it were alone, by a plan for all of them, too."""
     rng = random.Random(f"{seed}/rows/{number}")
     rows, judge = of_rows(rng, rng.choice((1, 2, 5, 12)))
     expected = [assay.score([row], judge).select(RESULT).row(0, named=True) for row in rows]
@@ -603,7 +553,6 @@ def run_rows(seed, number, counts):
 
 
 def _by_plan(row, plan, expected):
-    """What differs where a plan that was compiled beside others scores a row; it may refuse it only in words, and for cause."""
     try:
         return differences(assay.score([row], plan), [expected])
     except assay.ColumnsError as refused:
@@ -612,7 +561,6 @@ def _by_plan(row, plan, expected):
 
 
 def run_files(seed, number, counts, folder):
-    """Rows of files: each is scored as if it were alone, whichever reader reads it and wherever the file is cut."""
     rng = random.Random(f"{seed}/files/{number}")
     rows, judge = of_rows(rng, rng.choice((1, 3, 20)))
     judge = None if isinstance(judge, assay.Rubric) else judge
@@ -636,11 +584,7 @@ def _by_file(path, judge, out):
     return pl.read_parquet(out)
 
 
-# ── many cases ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def fuzz(numbers, seed="0", tried=None):
-    """Run cases: how many verdicts were compared by kind, and what was found."""
     counts, found = Counter(), []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -654,7 +598,6 @@ def fuzz(numbers, seed="0", tried=None):
 
 
 def until(seconds):
-    """Numbers until some time has passed."""
     ends = time.monotonic() + seconds
     return takewhile(lambda _: time.monotonic() < ends, count())
 

@@ -77,7 +77,6 @@ def picked(chance, values, size, null=0.2):
 
 
 def physical(values, dtype, storage):
-    """Values of times by the numbers behind them, which may be beyond what Python has."""
     top = 2 ** (31 if storage == pa.int32() else 63) - 1
 
     def make(chance, size):
@@ -128,7 +127,6 @@ class Unknown(pa.ExtensionType):
 
 
 def leaves():
-    """Makers of columns by the name of their type."""
     made = {
         f"{sign}int{bits}": numbers(WHOLE)(getattr(pa, f"{sign}int{bits}")())
         for sign in ("", "u")
@@ -194,7 +192,6 @@ NESTED = (
 
 
 def nested(kind, inner, chance, size):  # noqa: PLR0911  (one kind after another)
-    """A column of lists, structs or mappings of values of another type."""
     if kind == "empty list":
         return pa.array(picked(chance, [[]], size), pa.list_(pa.int64(), 0))
     if kind == "empty struct":
@@ -225,7 +222,6 @@ def nested(kind, inner, chance, size):  # noqa: PLR0911  (one kind after another
 
 
 def column(chance, size, depth=2):
-    """A column and the name of its type."""
     name = chance.choice(list(LEAVES))
     make, title = LEAVES[name], name
     while depth and chance.random() < 0.4:
@@ -235,11 +231,7 @@ def column(chance, size, depth=2):
     return make(chance, size), title
 
 
-# ── places ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def checks_of(chance, ref):
-    """Checks by the place in which they have the reference."""
     gold = {"value": ref}
     golds = {"values": chance.choice((ref, [ref, "a"]))}
     steps = chance.choice((["number"], ["strip", "lower"], [{"json": {"path": "a"}}], [{"regex": r"\d+"}], ["boxed"]))
@@ -303,7 +295,6 @@ def spec_of(chance, check):
 
 
 def case(seed, number):
-    """A case: a table, a specification or None, options, and what it is called."""
     chance = random.Random(f"{seed} {number}")
     size = chance.choice((1, 2, 5, 5))
     values, title = column(chance, size)
@@ -326,7 +317,6 @@ def path_of(chance, name, values):
 
 
 def placed(chance, place, table, values):  # noqa: PLR0911  (one place after another)
-    """The spec, the columns and the options where the column has one of Assay's names."""
     size = len(values)
     plain = {"id": "v", "checks": [{"type": "contains", "value": "a"}]}
     if place in ("completion", "unread", "error", "reward"):
@@ -367,15 +357,10 @@ def placed(chance, place, table, values):  # noqa: PLR0911  (one place after ano
 
 
 def takes(completion, x, answer):
-    """A reward function of a user's."""
     return float(str(x) == completion or answer is None)
 
 
-# ── what becomes of a case ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def sourced(chance, table, folder):
-    """The table as a source of some kind; None if that cannot hold it."""
     kind = chance.choice(("table", "table", "parquet", "arrow", "stream", "frame", "chunks"))
     path = folder / ("a.parquet" if kind == "parquet" else "a.arrow")
     try:
@@ -394,7 +379,6 @@ def sourced(chance, table, folder):
 
 
 def held(frame):
-    """A frame's values, but null where Python has no object for them."""
     columns = {name: readable(exactly(name), dtype, as_text=False) for name, dtype in frame.schema.items()}
     return frame.select(
         values.alias(name) if values.meta != exactly(name).meta else values for name, (values, _) in columns.items()
@@ -402,7 +386,6 @@ def held(frame):
 
 
 def outcome(seed, number, folder):  # noqa: PLR0911  (one reason after another)
-    """What became of a case, in one word or more: how it is wrong begins with ``wrong``."""
     chance = random.Random(f"{seed} {number} outcome")
     try:
         table, spec, options, title = case(seed, number)
@@ -438,7 +421,6 @@ def same(left, right):
 
 
 def differences(chance, source, verifier, options, scored):  # noqa: C901, PLR0911  (one comparison after another)
-    """How the columns differ from rows, from each row by itself, or from many of them; ``""`` if they do not."""
     for row in scored.select(RESULTS).iter_rows(named=True):
         if row["reward"] is None and not row["error"]:
             return f"unscored without an error: {row}"
@@ -468,7 +450,6 @@ def differences(chance, source, verifier, options, scored):  # noqa: C901, PLR09
 
 
 def is_compared(dtype):
-    """Whether Polars compares two columns of a type, and takes NaN for NaN."""
     return not has_type(dtype, (pl.BaseExtension, pl.Map, pl.Float16, pl.Float32, pl.Float64))
 
 
@@ -480,7 +461,6 @@ def verifiers(loaded):
 
 
 def fuzz(cases, seed, first=0):
-    """How many cases ended how, and those that ended wrong."""
     kinds, wrong = Counter(), []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), silenced():
         warnings.simplefilter("ignore")
@@ -494,7 +474,6 @@ def fuzz(cases, seed, first=0):
 
 @contextlib.contextmanager
 def silenced():
-    """Without what Polars prints of its panics; one of them is a wrong outcome anyway."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)

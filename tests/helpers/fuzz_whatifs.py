@@ -56,16 +56,12 @@ REFUSALS = {
 }
 
 
-# ── specs and rows ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def condition(rng):
     test = rng.choice(({"equals": 1}, {"in": [1, 2]}, {"exists": False}, {"equals": 3, "not": True}))
     return {"column": "level"} | test if rng.random() < 0.8 else {"check": {"type": "contains", "value": "a"}}
 
 
 def drawn_check(rng, ident, combine, depth=0):
-    """A check or a group, mostly with a condition."""
     if depth < 2 and rng.random() < 0.15:
         kind = rng.choice(GROUPS if combine == "sum" and not depth else GROUPS[:-1])
         parts = [drawn_check(rng, f"p{at}", combine, depth + 1) for at in range(rng.randrange(1, 3))]
@@ -90,7 +86,6 @@ def drawn_check(rng, ident, combine, depth=0):
 
 
 def drawn_spec(rng, ident):
-    """A verifier; some are refused, as for weights that add up to 0."""
     if rng.random() < 0.05:
         return {"id": ident, "kind": "format_only", "passThreshold": rng.choice((0.5, 1))}
     combine = rng.choice(("mean", "mean", "mean", "sum", "min", "max", "product"))
@@ -120,11 +115,7 @@ def lasts(completion):
     return 1.5e308 if "abc" in completion else 1.0
 
 
-# ── changes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def drawn_change(rng, specs):
-    """Arguments of ``whatif``."""
     several = len(specs) > 1
     names = [
         f"{spec['id']}/{check['id']}" if several else check["id"] for spec in specs for check in spec.get("checks", ())
@@ -146,7 +137,6 @@ def drawn_change(rng, specs):
 
 
 def changed(specs, change):
-    """The specs as a user would edit them."""
     specs = copy.deepcopy(specs)
     for spec in specs:
         if "pass_threshold" in change:
@@ -166,7 +156,6 @@ def changed(specs, change):
 
 
 def edited(rng, specs):
-    """The specs with edits that whatif does not know: conditions, and which checks there are."""
     specs = copy.deepcopy(specs)
     checks = [spec["checks"] for spec in specs if "checks" in spec]
     for own in checks:
@@ -180,18 +169,8 @@ def edited(rng, specs):
     return specs
 
 
-# ── comparing ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Case:
-    """A result and its changes.
-
-    Args:
-        seed: Of all cases.
-        number: Of this one.
-        folder: Where its files are.
-        counts: What was compared and refused.
-    """
+    """A result and its changes."""
 
     def __init__(self, seed, number, folder, counts):
         self.rng = random.Random(f"{seed}/{number}")
@@ -202,7 +181,6 @@ class Case:
         self.is_rubric = self.rng.random() < 0.05
 
     def run(self):
-        """What differs."""
         schema = {"completion": pl.String, "level": pl.Int64, "answer": pl.String, "check/v0/zzz": pl.String}
         pl.DataFrame(self.rows, schema).write_parquet(self.folder / "rows.parquet")
         if self.score(self.source(self.specs, self.weights), "before") is None:
@@ -221,7 +199,6 @@ class Case:
         return found
 
     def drawn(self):
-        """A change, and what it makes of the specs and of the weights of a rubric."""
         if not self.is_rubric:
             change = drawn_change(self.rng, self.specs)
             return change, changed(self.specs, change), self.weights
@@ -232,7 +209,6 @@ class Case:
         return change, changed(self.specs, change), [*self.weights[:-1], weight]
 
     def source(self, specs, weights):
-        """What a run takes; None if a spec is refused."""
         try:
             loaded = [*map(assay.load_verifier, specs)]
         except SpecError:
@@ -243,19 +219,16 @@ class Case:
         return assay.Rubric(funcs=[*members, starts, lasts], weights=[*[0.5] * len(members), *weights])
 
     def score(self, source, name, **options):
-        """The root of a run from file to file; None if there is nothing to run."""
         if source is None:
             return None
         options |= {"overwrite": True, "lenient": True}
         return assay.score_file(self.folder / "rows.parquet", source, self.folder / f"{name}.parquet", **options).root
 
     def expected(self, specs, weights):
-        """The results of the row loop; None if a spec is refused."""
         source = self.source(specs, weights)
         return None if source is None else score_rows(self.rows, verifiers_of_run(source))
 
     def compared(self, change, expected, case):
-        """Compare what whatif writes with the row loop."""
         out = self.folder / "new.parquet"
         out.unlink(missing_ok=True)
         try:
@@ -274,7 +247,6 @@ class Case:
         return [] if same else [f"{case}\n{rows}\n{expected}"]
 
     def compared_with_a_run(self, change, source, case):
-        """Compare files, footers, and what ``whatif`` tells."""
         path = self.folder / "before.parquet"
         if source is None or not (self.folder / "new.parquet").exists():
             return []
@@ -289,7 +261,6 @@ class Case:
         return [] if told == expected else [f"told {told}, not {expected}: {case}"]
 
     def reused(self, specs):
-        """Compare a run that reuses the result with a full one."""
         source = self.source(specs, self.weights)
         if source is None or not any("checks" in spec for spec in self.specs):
             return []
@@ -310,7 +281,6 @@ class Case:
 
 
 def fuzz(numbers, seed="0"):
-    """What differs, and the counts of what was compared and refused."""
     found, counts = [], Counter()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -115,7 +115,6 @@ def test_when_two_faces_are_compared():
 
 
 def test_a_row_costs_one_limit_whatever_reads_its_verdict(monkeypatch):
-    """The score, the reason, the error, a negation and a second verifier."""
     asked = []
     search = search_module.guarded_search
     monkeypatch.setattr(

@@ -35,7 +35,6 @@ RESULTS = ("locked.parquet", "closed/result.parquet", "closed", "partly")
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with results, rollouts and tasks, some of which nobody may read."""
     folder = tmp_path_factory.mktemp("desk")
     rows = [{"task_id": name, "completion": name} for name in "ab"]
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

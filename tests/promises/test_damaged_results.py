@@ -31,7 +31,6 @@ _TAIL = 8  # length of the footer, and PAR1
 
 @pytest.fixture
 def good(tmp_path, monkeypatch):
-    """The bytes of a result in the current folder, and where its footer begins."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "v.json").write_text(SPEC)
     rows = [
@@ -45,7 +44,6 @@ def good(tmp_path, monkeypatch):
 
 
 def damaged(chance, content, footer):
-    """Flip a bit of a page, more seldom of the footer, or cut the file."""
     kind = chance.random()
     if kind < 0.1:
         return content[: chance.randrange(len(content))]

@@ -45,9 +45,6 @@ def test_every_test_of_a_case_exists(number):
         assert name in functions_of(module), test
 
 
-# ── cases that no other module tests ────────────────────────────────────────────────────────────────────────────────
-
-
 def test_rows_of_one_id_are_rows_of_their_own(tmp_path):
     rows = pl.DataFrame({"row_id": ["a", "a", None], "completion": ["a refund", "no", "a refund"]})
     rows.write_ndjson(tmp_path / "in.jsonl")

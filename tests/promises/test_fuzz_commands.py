@@ -29,7 +29,6 @@ def test_a_case_is_the_same_wherever_it_is_made():
 
 
 def test_a_descriptor_that_nobody_gave_is_not_that_of_the_run_itself():
-    """What the generator found: number 3 was the socket by which a run hears of signals, and it waited for itself."""
     code, why, said = tried(Case(["score", "/dev/fd/3", "-s", "v.json", "-o", "o.parquet"], third="closed"))
     assert (code, why) == (2, "")
     assert said == "error: /dev/fd/3: Bad file descriptor.\n"

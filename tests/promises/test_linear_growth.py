@@ -152,7 +152,6 @@ GOLDS = ("a" * 60 + "b", "(?i)refund", '{"tool": "a", "action": "b", "ref": "x",
 
 
 def checks():
-    """A verifier and how a text becomes its row, for every check type: as the completion, and as the columns that it reads."""
     for check in CHECKS:
         assert check.examples, f"{check.type} has no example to take params from"
         for params in [*(example.params or {} for example in check.examples), *PARAMS.get(check.type, ())]:
@@ -169,7 +168,6 @@ def _rest(example):
 
 
 def _filled(check, rest):
-    """The columns that a check reads, of the first example that has them if this one has not."""
     found = {}
     for column in check.reads:
         values = [rest.get(column), *(_rest(example).get(column) for example in check.examples)]
@@ -186,7 +184,6 @@ def _as_column(column, text):
 
 
 def functions():
-    """The same for the functions that rows name, and for the columns that name them."""
     for name in list_fns():
         if not function(name).builtin:
             continue
@@ -219,12 +216,10 @@ def by_columns(verifier, row_of, texts):
 
 
 def are_linear(work_of, texts, size, tries=TRIES):
-    """Whether texts take linear time, together."""
     return is_linear(lambda length: work_of([text(length) for text in texts]), size, tries)
 
 
 def slow_texts(work_of, names=tuple(TEXTS), size=SIZE, tries=TRIES):
-    """The texts, each alone, that take more than linear time."""
     return [name for name in names if not are_linear(work_of, [TEXTS[name]], size, tries)]
 
 
@@ -289,7 +284,6 @@ class Thinks(Check):
 
 
 def test_quadratic_time_is_noticed():
-    """Among other texts, too. One noisy try can hide it, on a machine that is busy, but not three times."""
     verifier = load_verifier({"checks": [{"type": "thinks"}]}, checks=[Thinks])
     row_of = partial(_as_completion, rest={})
     bad = "'<think>' × n"

@@ -28,7 +28,6 @@ MB = 1000
 
 
 def peak(path):
-    """The most memory that a process held which scored a file, in MB."""
     command = [sys.executable, "-c", SCORE, str(path), str(path.with_suffix(".out.parquet"))]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLARS_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -39,7 +38,6 @@ def peak(path):
 
 
 def written(path, rows, group):
-    """So many rows of some 1.5 kB."""
     with pq.ParquetWriter(
         path, pa.schema([("id", pa.int64()), ("completion", pa.string())]), compression="lz4"
     ) as writer:

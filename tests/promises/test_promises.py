@@ -90,7 +90,6 @@ def rollouts(count=300):
 
 
 def results(frame):
-    """What a run says of each row, every bit of it."""
     rows = frame.select("id", *RESULT).rows()
     return [(ident, None if reward is None else reward.hex(), *said) for ident, reward, *said in rows]
 
@@ -101,8 +100,6 @@ def child(code, *args, **options):
     words = [sys.executable, "-c", code, *map(str, args)]
     return subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE, **options)
 
-
-# ── P1 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 EVERY_WAY = """
 import sys, warnings
@@ -142,9 +139,6 @@ def test_p1_the_same_rows_give_the_same_bytes_however_they_are_read_and_cut(tmp_
         assert [how for said, how in found if said != expected] == []
 
 
-# ── P2, P3 ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("promises")
@@ -176,9 +170,6 @@ def test_p3_a_row_is_scored_as_if_it_were_alone(rows, hostile, random, data):
     assert results(pl.concat(halves)) == alone
 
 
-# ── P4 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("out", ["out.parquet", "out/"])
 def test_p4_nobody_sees_half_a_result(tmp_path, out):
     many = pl.concat([rollouts()] * 60).drop("metadata", "expected_output_schema")
@@ -199,8 +190,6 @@ def test_p4_nobody_sees_half_a_result(tmp_path, out):
     assert {width for _, width in seen} <= {old.width, new}
     assert {name for name, _ in seen} <= {"out.parquet", *(f"part-{at:06}.parquet" for at in range(200))}
 
-
-# ── P5 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BAD = [
     b"{",
@@ -236,8 +225,6 @@ def test_p5_a_bad_line_costs_itself_only_and_is_named(rows, bad, folder):
     assert not (folder / "none.parquet").exists()
 
 
-# ── P6 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 LOOPS = """
 import resource, warnings
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -257,8 +244,6 @@ def test_p6_a_model_that_loops_costs_what_its_bytes_cost():
     done = child(LOOPS)
     assert (done.returncode, done.stdout.split()) == (0, ["7", "7"]), done.stderr[-2000:]
 
-
-# ── P7 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WATCHED = """
 import os, re, sys, sysconfig, tempfile, warnings
@@ -348,9 +333,6 @@ def test_p7_nothing_is_opened_fetched_or_run_that_nobody_named(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout.split() == ["4", "1", "4", "SpecError", "SpecError", "SpecError"]
-
-
-# ── P8 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def is_scored_or_says_why_not(found):

@@ -42,7 +42,6 @@ def test_a_case_is_the_same_wherever_it_is_made():
 
 
 def test_thresholds_are_read_when_they_are_used():
-    """A name that a module keeps for itself would not be what a test sets."""
     engine = Path(assay.__file__).parent
     for path in engine.rglob("*.py"):
         source = path.read_text("utf-8")

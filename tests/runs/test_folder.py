@@ -46,7 +46,6 @@ def deadly(model_output, expected, params):
 
 @pytest.fixture
 def there(tmp_path, monkeypatch):
-    """A folder to work in, with two files of rollouts and a spec."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"id": range(ROWS), "completion": [TEXTS[at % len(TEXTS)] for at in range(ROWS)]})
     rows.head(400).write_parquet("a.parquet", row_group_size=50)
@@ -60,7 +59,6 @@ def score(out="out/", **options):
 
 
 def content(folder):
-    """Everything in a folder, by name; what began a run does not tell it from another."""
     found = {str(one.relative_to(folder)): one.read_bytes() for one in Path(folder).rglob("*") if one.is_file()}
     found["_manifest.json"] = re.sub(rb'"command": "[^\n]*",', b"", found["_manifest.json"])
     return found
@@ -73,9 +71,6 @@ def command(*args, **options):
 
 def run(*args):
     return command("a.parquet", "b.jsonl", "-s", "v.json", "--part-size", "2500", *args)
-
-
-# ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_folder_holds_the_rewards_of_one_file_in_parts(there):
@@ -125,9 +120,6 @@ def test_the_bytes_are_the_same_wherever_parts_are_scored(there, options):
     done = run("--out", "out/", *options)
     assert (done.returncode, done.stdout) == (0, "")
     assert content("out") == content("here")
-
-
-# ── going on ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_run_does_what_is_missing_and_nothing_else(there):
@@ -253,9 +245,6 @@ def test_an_interrupt_does_not_wait_for_a_function_that_a_process_of_its_own_run
         _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert without_waiting(said) == "interrupted; 1 part is missing in out. The same command continues from there\n"
-
-
-# ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def other_spec():
@@ -426,9 +415,6 @@ def test_a_manifest_that_is_removed_during_the_run_is_written_again(there):
     score("whole/", part_bytes=1)
     score("out/", part_bytes=1, progress=lambda *_: Path("out/_manifest.json").unlink(missing_ok=True))
     assert content("out") == content("whole")
-
-
-# ── what ends a process ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def deadly(there, *texts):
@@ -604,7 +590,6 @@ def test_a_part_for_which_there_is_no_memory_says_what_to_do(there, monkeypatch)
 
 
 def test_counts_whose_sum_overflows_are_read_and_edited_ones_are_not(tmp_path):
-    """A reward function may return 1e308 for every row."""
     check = {"id": "a", "type": "x", "weight": 1.0, "rows": 2, "failures": 0, "errors": 0, "total": float("inf")}
     check |= {"reasons": {}, "remarks": {}, "broken": ""}
     counts = {
@@ -625,9 +610,6 @@ def test_counts_whose_sum_overflows_are_read_and_edited_ones_are_not(tmp_path):
         path.write_text(json.dumps(counts | edit))
         with pytest.raises(assay.InputError, match=r"000000\.json: not readable"):
             read_counts(tmp_path, shard)
-
-
-# ── new files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_new_files_are_scored_without_touching_the_parts_that_are_there(there):

@@ -48,7 +48,6 @@ ENDLESS = ["waits", "spins", "matches"]
 
 @pytest.fixture
 def there(tmp_path, monkeypatch):
-    """A folder to work in, with rollouts, a spec, and functions that never return."""
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"completion": ["a", "b", "c"] * 20}).write_parquet("rollouts.parquet", row_group_size=1)
     Path("v.json").write_text(json.dumps({"checks": [{"type": "contains", "value": "a"}]}))
@@ -90,7 +89,6 @@ def test_a_function_that_never_returns_ends_with_a_run_that_is_killed(there, end
 
 @pytest.fixture
 def job(there, monkeypatch):
-    """A run in parts, as the process for its parts gets it."""
     given = []
 
     def engine(job, shards, tell):
@@ -133,9 +131,6 @@ def test_an_interrupt_of_workers_says_what_became_of_the_result(there):
     assert not [*there.glob("out*"), *there.glob(".out*")]
 
 
-# ── temporary files ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def piped(*words, **options):
     return command("score", "-", "--spec", "v.json", *words, stdin=subprocess.PIPE, **options)
 
@@ -145,7 +140,6 @@ def spooled():
 
 
 def fed(out="out.parquet", **options):
-    """A run that copies its standard input to a temporary file, and waits for more of it."""
     before = spooled()
     running = piped("--out", out, **options)
     running.stdin.write('{"completion": "a"}\n')
@@ -178,9 +172,6 @@ def test_what_is_not_of_a_run_that_was_killed_stays(there):
         running.communicate('{"completion": "a"}\n')
     assert running.returncode == 0
     assert len([path for path in Path("tmp").rglob("*") if path.name == "file"]) == 4
-
-
-# ── a closed terminal ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_run_whose_terminal_is_closed_leaves_nothing(there):

@@ -36,7 +36,6 @@ _QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Three nodes of one CPU; this process is connected to the first."""
     import ray
     from ray.cluster_utils import Cluster
 
@@ -54,7 +53,6 @@ def cluster():
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch):
-    """The folder of a gate, for the function that is registered meanwhile."""
     monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
     fns.register("gated", importlib.import_module(GATED.stem).gated)
     (tmp_path / "gate").mkdir()
@@ -62,7 +60,6 @@ def gate(tmp_path, monkeypatch):
 
 
 def rollouts(tmp_path, gate, **texts):
-    """A file of nine shards, whose rows name a function that may wait or die at the texts given: ``at_4="waits x"``."""
     texts = {int(at.removeprefix("at_")) * ROWS + 7: text for at, text in texts.items()}
     completions = [texts.get(row, f"text {row}") for row in range(SHARDS * ROWS)]
     verifier = {"kind": "in_process", "fn_name": "gated", "expected": str(gate)}
@@ -79,7 +76,6 @@ def score(source, out, verifiers=None, **options):
 
 
 def contents(folder):
-    """All that a run leaves; what its command was does not count."""
     assert not list(folder.rglob(".*")), "a draft is left"
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     manifest = json.loads(found.pop("_manifest.json"))
@@ -95,7 +91,6 @@ def assert_as_here(folder, source, tmp_path, verifiers=None, **options):
 
 
 def command(source, out, *options):
-    """The command line of a run, as a child to be killed."""
     words = ["score", source, "--out", f"{out}/", "--part-size", "1", "--import", GATED.stem, *options]
     env = {**os.environ, "PYTHONPATH": str(GATED.parent)}
     return subprocess.Popen(
@@ -105,9 +100,6 @@ def command(source, out, *options):
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-# ── whole clusters ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_run_on_ray_is_that_on_this_machine(cluster, tmp_path, gate):
@@ -233,9 +225,6 @@ def test_a_node_that_does_not_see_the_files_is_refused(tmp_path, lacks):
         onray._refuse_missing_files(SimpleNamespace(folder=tmp_path / "out", files=files), Shard(0, Cut(0, 0, 1)))
 
 
-# ── what dies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path, gate):
     source = rollouts(tmp_path, gate, at_1="waits a", at_5="waits b")
     with ThreadPoolExecutor(1) as pool:
@@ -325,9 +314,6 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(cluster, tmp_path, gate):
     assert_as_here(out, source, tmp_path)
 
 
-# ── of this machine, and nowhere ────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.long
 def test_without_an_address_a_ray_of_this_machine_comes_and_goes(tmp_path, gate):
     source = rollouts(tmp_path, gate)
@@ -359,8 +345,6 @@ def test_ray_writes_folders_only(tmp_path):
 
 @pytest.fixture
 def silent():
-    """The address of a server that is no Ray."""
-
     def answer():
         door, _ = server.accept()
         with door:

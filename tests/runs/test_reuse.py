@@ -45,14 +45,12 @@ def plain_spec(rng):
 
 
 def named(spec, rng):
-    """The spec with an id for each check, so that an edit does not change those of others; some begin alike."""
     for at, check in enumerate(spec["checks"]):
         check["id"] = f"{rng.choice(('c', 'c', 'x: y', 'refund'))}{at}"
     return spec
 
 
 def edited(spec, rng):  # noqa: C901, PLR0912  (one kind of edit after another)
-    """The spec after up to four edits."""
     spec = json.loads(json.dumps(spec))
     checks = spec["checks"]
     for _ in range(rng.randrange(5)):
@@ -86,7 +84,6 @@ def edited(spec, rng):  # noqa: C901, PLR0912  (one kind of edit after another)
 
 
 def drawn(seed):
-    """Verifiers before and after some edits, and rows; None if a spec is refused."""
     rng = random.Random(seed)
     rich = rng.random() < 0.4
     before = [named((draw_spec if rich else plain_spec)(rng), rng) for _ in range(1 + (rng.random() < 0.3))]
@@ -109,7 +106,6 @@ def drawn(seed):
 
 
 def ran_and_reused(folder, seed):
-    """How many checks ran, and how many were reused, if both runs have the same content."""
     found = drawn(seed)
     if found is None:
         return None
@@ -141,8 +137,6 @@ def test_random_edits_have_the_content_of_a_full_run(tmp_path):
     assert reused > ran / 3, f"{reused} of {ran} checks are reused"
 
 
-# ── what names a check ──────────────────────────────────────────────────────────────────────────────────────────────────
-
 CHECKS = [
     {"id": "a", "type": "contains", "value": "a", "weight": 2},
     {"id": "b", "type": "contains_all", "values": ["a", "b"], "score": "share"},
@@ -154,7 +148,6 @@ TEXTS = ["ab 1", "a", "b", "", None, "ab"] * 6
 
 @pytest.fixture(autouse=True)
 def desk(tmp_path, monkeypatch):
-    """A folder with rollouts and their result."""
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"completion": TEXTS, "task_id": [f"t{at % 4}" for at in range(36)]}).write_parquet("rows.parquet")
     assay.score_file("rows.parquet", SPEC, "earlier.parquet")
@@ -175,7 +168,6 @@ def test_the_fingerprint_of_the_worked_case():
 
 
 def again(spec=SPEC, out="new.parquet", source="rows.parquet", **options):
-    """The notes of a run that reuses, whose content is that of a full one."""
     found = assay.score_file(source, spec, out, reuse="earlier.parquet", overwrite=True, **options)
     full = assay.score_file(source, spec, "full.parquet", overwrite=True, **options)
     assert found.root == full.root != ""
@@ -315,9 +307,6 @@ def test_a_folder_is_an_earlier_result():
     assert assay.read_provenance("new.parquet")["reused"]["root"] == found.root
 
 
-# ── the same rollouts ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_moved_rollouts_are_known_by_their_hash():
     assay.score_file("rows.parquet", SPEC, "earlier.parquet", overwrite=True, seal=True)
     Path("rows.parquet").replace("moved.parquet")
@@ -380,7 +369,6 @@ def test_an_earlier_result_that_cannot_be_used():
 
 
 def altered(path, *columns):
-    """Write other columns under the footer of a result."""
     footer = pq.read_metadata(path).metadata[b"assay"]
     table = pl.read_parquet(path).with_columns(*columns).to_arrow(compat_level=pl.CompatLevel.oldest())
     pq.write_table(table.replace_schema_metadata({b"assay": footer}), path)

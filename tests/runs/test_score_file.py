@@ -19,12 +19,8 @@ SAME_FILE = ["in.parquet", "x/../in.parquet", "link.parquet", "y/in.parquet"]
 
 
 def run(source, spec, out, **options):
-    """Rows of the written result, as mappings."""
     assay.score_file(source, spec, out, **options)
     return pl.read_parquet(out).to_dicts()
-
-
-# ── the output's place ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
@@ -102,9 +98,6 @@ def test_a_file_with_a_glob_for_a_name_is_itself(tmp_path, suffix):
     assert row["reward"] == 1.0
 
 
-# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("options", "columns"),
     [
@@ -151,9 +144,6 @@ def test_a_prior_column_never_takes_the_place_of_another(tmp_path):
     [row] = run(rows, SPEC, tmp_path / "out.parquet", details=False)
     assert [value for name, value in row.items() if name.startswith("prior_")] == [0.5, 0.25]
     assert row["reward"] == 1.0
-
-
-# ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -221,8 +211,6 @@ def test_a_file_run_over_real_rollouts_gives_what_scoring_in_memory_gives(tmp_pa
     assert found.equals(assay.score(ALPACA, specs, keep=["task_id", "model"]))
 
 
-# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 THREE_OF_TEN = {"completion": ["x"] * 7 + [None] * 3}
 
 
@@ -275,9 +263,6 @@ def test_rows_of_each_input_are_said_where_the_file_tells(tmp_path, monkeypatch,
     assert assay.read_provenance(out)["rows"] == 3
     assay.score_file(tmp_path / f"0.{name}", SPEC, out, overwrite=True)
     assert [one["rows"] for one in assay.read_provenance(out)["inputs"]] == [2]
-
-
-# ── progress ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 
 @pytest.fixture
 def short(monkeypatch):
-    """An engine that gives some rows and then no more, as it does where one of its threads fails."""
     whole = pl.LazyFrame.collect_batches
     monkeypatch.setattr(pl.LazyFrame, "collect_batches", lambda *args, **kwargs: [next(whole(*args, **kwargs)).head(1)])
 

@@ -35,7 +35,6 @@ ROWS = [
 
 @pytest.fixture
 def batches(monkeypatch):
-    """The sizes of the batches that are scored."""
     sizes, score_rows = [], Plan.score_rows
 
     def noted(plan, rows):
@@ -52,7 +51,6 @@ def alone():
 
 
 def test_waiting_for_other_calls_ends():
-    """However short it is, and however busy the interpreter: callers would wait forever."""
     ends = threading.Event()
 
     def wait():

@@ -27,7 +27,6 @@ SCHEMAS = (
 
 @pytest.fixture(scope="module")
 def real():
-    """Real outputs, each with expectations and a schema drawn from the words of some output to its task."""
     frame = pl.read_parquet(ALPACA)
     rng = random.Random(8)
     words = {

@@ -13,10 +13,7 @@ from assay.scoring.summary import CheckSummary, Summary, top
 SPEC = {
     "id": "v",
     "passThreshold": 0.75,
-    "checks": [
-        {"type": "contains", "value": "refund", "weight": 3},
-        {"id": "short", "type": "max_length", "value": 8},
-    ],
+    "checks": [{"type": "contains", "value": "refund", "weight": 3}, {"id": "short", "type": "max_length", "value": 8}],
 }
 COMPLETIONS = ["a refund", "a refund for you", "no", "no", "sorry, no refunds", "sorry, no", None, None]
 

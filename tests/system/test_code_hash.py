@@ -27,7 +27,6 @@ class Unsaid:
 
 
 def made(source):
-    """A function whose source nobody has."""
     names = {}
     # a name of its own: from 3.13 on, what -c runs passes for the source of any "<string>", and test processes run so
     exec(compile(source, "<made>", "exec"), names)  # noqa: S102  (our own)

@@ -19,9 +19,6 @@ def refusal(text, suffix):
     return str(caught.value)
 
 
-# ── YAML's scalars ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "written",
     [
@@ -56,8 +53,6 @@ def test_a_yaml_value_left_empty_is_null():
 def test_yaml_keys_are_text_whatever_they_look_like():
     assert data("1: a\ntrue: b\n~: c\nno: d\n", ".yaml") == {"1": "a", "true": "b", "~": "c", "no": "d"}
 
-
-# ── what YAML refuses ───────────────────────────────────────────────────────────────────────────────────────────────
 
 BOMB = "a0: &a0 [lol]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
 
@@ -123,9 +118,6 @@ def test_an_empty_yaml_file_says_null(text):
     assert data(text, ".yaml") is None
 
 
-# ── JSON and TOML ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("text", "start"),
     [
@@ -161,9 +153,6 @@ def test_what_is_not_toml_is_refused_with_its_line_and_column(text, said):
     assert refusal(text, ".toml") == said
 
 
-# ── depth and size ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("text", "suffix"),
     [
@@ -177,9 +166,6 @@ def test_what_is_not_toml_is_refused_with_its_line_and_column(text, said):
 )
 def test_10_000_levels_are_refused_and_do_not_crash(text, suffix):
     assert re.fullmatch(rf"spec\{suffix}(:1)?: nested too deeply( \(past 100 levels\))?\.", refusal(text, suffix))
-
-
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -262,15 +248,8 @@ def test_a_path_no_file_can_have_is_refused():
         read_document(Path("a\x00b.json"))
 
 
-# ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
-    ("text", "suffix"),
-    [
-        ("a:\n  - b: 1\n  -\n    c: 2\n", ".yaml"),
-        ('{"a":\n[{"b": 1},\n\n{"c": 2}]}', ".json"),
-    ],
+    ("text", "suffix"), [("a:\n  - b: 1\n  -\n    c: 2\n", ".yaml"), ('{"a":\n[{"b": 1},\n\n{"c": 2}]}', ".json")]
 )
 def test_the_line_of_every_value_is_known(text, suffix):
     lines = parse_text(text, suffix, "spec").lines

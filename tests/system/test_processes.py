@@ -64,10 +64,6 @@ os._exit(0)
 
 
 def forked(tmp_path, before, entries, patience=PATIENCE):
-    """What children say that are forked after something was done, each of which does one thing.
-
-    Where there are no threads, nothing answers, however short the patience with them is.
-    """
     pl.DataFrame({"completion": ["b"]}).write_parquet(tmp_path / "r.parquet")
     (tmp_path / "v.json").write_text(json.dumps(SPEC))
     command = [sys.executable, "-W", "ignore", "-c", FORKS, json.dumps(SPEC), str(patience), before, *entries]
@@ -134,7 +130,6 @@ def test_what_asks_no_engine_works_in_any_fork(tmp_path):
 
 
 def test_a_fork_in_a_run_removes_nothing_of_it_and_hears_no_signals_for_it(tmp_path):
-    """A reward function that starts a process of its own, which then ends in order, or is ended."""
     (tmp_path / "own.py").write_text(
         textwrap.dedent("""
             import os, signal, time
@@ -181,15 +176,11 @@ def test_a_fork_in_a_run_removes_nothing_of_it_and_hears_no_signals_for_it(tmp_p
     assert pl.read_parquet(tmp_path / "o.parquet")["reward"].to_list() == [1.0] * 8
 
 
-# ── standard streams ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 CLOSED = ["2>&-", "<&- >&- 2>&-"]
 
 
 @pytest.mark.parametrize(("closed", "out"), crossed(CLOSED, ["o.parquet", "o/"]))
 def test_a_run_with_closed_streams_ends_and_writes_what_it_should(tmp_path, closed, out):
-    """The engine prints to standard error here, whatever has that number."""
     pl.DataFrame({"completion": [f"b {row}" for row in range(2_000)]}).write_parquet(
         tmp_path / "r.parquet", row_group_size=500
     )
@@ -236,9 +227,6 @@ def test_streams_that_are_open_stay_as_they_are():
     before = [os.fstat(number) for number in (0, 1, 2)]
     processes.open_standard_streams()
     assert [os.fstat(number).st_ino for number in (0, 1, 2)] == [stat.st_ino for stat in before]
-
-
-# ── what the guide shows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.xdist_group("ray")

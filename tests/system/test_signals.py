@@ -31,6 +31,5 @@ print(looks > 20)
 
 
 def test_a_program_ends_after_the_threads_that_an_interrupted_run_has_left():
-    """The program is one of its own, for those of the tests have threads that never end."""
     done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"

@@ -31,7 +31,6 @@ def work(tmp_path, monkeypatch):
 
 
 def run(command, shell="sh", **environment):
-    """The code and the messages of a command of a shell, in which ``assay`` is the command line of this package."""
     command = f'assay() {{ "{sys.executable}" -m assay "$@"; }}\n{command}'
     done = subprocess.run(
         [shell, "-c", command], env=os.environ | environment, capture_output=True, timeout=PATIENCE, check=False
@@ -43,9 +42,6 @@ def refused(source, **options):
     with pytest.raises(assay.AssayError) as caught:
         assay.score(source, SPEC, **options)
     return str(caught.value)
-
-
-# ── what is no file ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_what_stands_at_a_path_is_said_and_never_taken_for_a_slip(work, monkeypatch):
@@ -86,9 +82,6 @@ def test_a_result_replaces_files_only(work, out):
     with pytest.raises(assay.UsageError, match=f"^{out}: is a "):
         assay.score_file("r.jsonl", SPEC, out, overwrite=True)
     assert os.lstat(out).st_ino == before.st_ino
-
-
-# ── what can be read once ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_named_pipe_is_read(work):
@@ -135,9 +128,6 @@ def test_what_cannot_be_read_is_refused_in_words(work, command, words):
     code, said, _ = run(command)
     assert code == 2
     assert said.startswith(f"error: {words}")
-
-
-# ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 ODD = "a\nb\x1b[31m\u202e"
@@ -214,9 +204,6 @@ def test_a_folder_where_the_list_of_bad_rows_would_be_is_nothing_to_remove(work)
     assert assay.score_file("r.jsonl", SPEC, "o.parquet").rows == 2
 
 
-# ── streams that take nothing ───────────────────────────────────────────────────────────────────────────────────────
-
-
 COMMANDS = (
     "score r.jsonl -s v.json --json",
     "score r.jsonl -s v.json -o -",
@@ -249,9 +236,6 @@ def test_messages_that_nobody_can_take_end_no_run(work, taken):
     code, said, _ = run(f"set -o pipefail; assay score r.jsonl --rubric own:rubric -o o.parquet {taken}", "bash")
     assert (code, said) == (0, "")
     assert pl.read_parquet("o.parquet")["reward"].to_list() == [1.0, 1.0]
-
-
-# ── shared folders ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_drafts_and_locks_are_not_written_through_links(work, monkeypatch):

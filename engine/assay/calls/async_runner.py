@@ -5,11 +5,12 @@ import contextlib
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Coroutine, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from assay.calls.coroutines import work_off
 from assay.calls.limits import Limits, Settled, failed, timed_out
 from assay.calls.runner import Interrupted, RunningCall, Work, run_here, settled_failure
 from assay.errors import Abandoned
@@ -17,7 +18,6 @@ from assay.errors import Abandoned
 
 async def run_async(work: Work, limits: Limits, running: RunningCall | None = None) -> None:
     """Make the calls, with as many rollouts at once as the limits allow; ``running`` receives the call that holds the interpreter."""
-    rows = iter(range(work.start, len(work.rows)))
 
     async def call(row: int, number: int) -> None:
         if work.scores[number][row] is not None:
@@ -29,28 +29,18 @@ async def run_async(work: Work, limits: Limits, running: RunningCall | None = No
             result = failed(error)
         work.settle(row, number, result, running)
 
-    async def work_through() -> None:
-        for row in rows:
-            started = time.perf_counter()
-            calls = [call(row, number) for number in range(len(work.calls))]
-            await (asyncio.gather(*calls) if work.side_by_side else _in_turn(calls))
-            work.done(row, time.perf_counter() - started)
+    async def work_through(row: int) -> None:
+        started = time.perf_counter()
+        calls = [call(row, number) for number in range(len(work.calls))]
+        if work.side_by_side:
+            await asyncio.gather(*calls)
+        else:
+            for one in calls:
+                await asyncio.create_task(one)  # a separate task: closing it closes nothing else
+        work.done(row, time.perf_counter() - started)
 
     concurrent = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
-    stopped = False
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrent):
-                group.create_task(work_through())
-    except* Interrupted:
-        stopped = True
-    if stopped:
-        raise Interrupted
-
-
-async def _in_turn(calls: Sequence[Coroutine[Any, Any, None]]) -> None:
-    for call in calls:
-        await asyncio.create_task(call)  # a separate task: closing it closes nothing else
+    await work_off(range(work.start, len(work.rows)), work_through, concurrent)
 
 
 class _TimedOut(Exception):  # noqa: N818  (never raised by a user's function)
@@ -166,28 +156,30 @@ def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, A
             # user code stopped the loop, which other calls share: run it again
 
 
-class LoopThread:
+class LoopThread(threading.Thread):
     """An event loop and its thread."""
 
     def __init__(self) -> None:
+        super().__init__(name="assay-rewards", daemon=True)
         self.loop: asyncio.AbstractEventLoop
         self.end: asyncio.Event
         self._ready = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
-        self.thread.start()
+        self.start()
         self._ready.wait()
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Run a coroutine in this loop; call this from any other thread."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
-    def _run(self) -> None:
-        with contextlib.suppress(Abandoned), asyncio.Runner() as runner:
-            run_to_end(runner.get_loop(), self._live())
+    def run(self) -> None:
+        """Live until ``end`` is set and the calls of runs that do not hang are made."""
 
-    async def _live(self) -> None:
-        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
-        self._ready.set()
-        await self.end.wait()
-        while others := asyncio.all_tasks() - {asyncio.current_task()}:  # calls of runs that do not hang
-            await asyncio.wait(others)
+        async def live() -> None:
+            self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+            self._ready.set()
+            await self.end.wait()
+            while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others)
+
+        with contextlib.suppress(Abandoned), asyncio.Runner() as runner:
+            run_to_end(runner.get_loop(), live())

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -58,31 +57,16 @@ def in_own_loop(make: Callable[[], Coroutine[Any, Any, _T]], threads: int) -> _T
     except RuntimeError:
         asyncio.run(main())
     else:
-        _in_thread(lambda: asyncio.run(main()), stop)
-    return results[0]
-
-
-def _in_thread(run: Callable[[], None], stop: Callable[[], None]) -> None:
-    outcome: Future[None] = Future()
-    caller = asyncio.current_task()
-
-    def work() -> None:
-        try:
-            run()
-            outcome.set_result(None)
-        except BaseException as error:  # noqa: BLE001  (raised again in the waiting caller)
-            outcome.set_exception(error)
-
-    thread = threading.Thread(target=work, name="assay-rollouts")
-    thread.start()
-    try:
-        # NOTE: Ctrl-C raises here in a notebook; under asyncio.run it only cancels the current task, so poll for that
-        while not wait([outcome], _GLANCE).done:
-            if caller is not None and caller.cancelling():
+        caller = asyncio.current_task()
+        with ThreadPoolExecutor(1, "assay-rollouts") as thread:
+            outcome = thread.submit(lambda: asyncio.run(main()))
+            try:
+                # NOTE: Ctrl-C raises here in a notebook; under asyncio.run it only cancels the current task, so poll for that
+                while not wait([outcome], _GLANCE).done:
+                    if caller is not None and caller.cancelling():
+                        stop()
+            except KeyboardInterrupt:
                 stop()
-    except KeyboardInterrupt:
-        stop()
-        raise
-    finally:
-        thread.join()
-    outcome.result()
+                raise
+        outcome.result()
+    return results[0]

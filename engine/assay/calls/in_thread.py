@@ -51,16 +51,36 @@ def run(work: Work, limits: Limits) -> None:
         raise KeyboardInterrupt from None
 
 
-def _run_until_late(work: Work, limits: Limits, seconds: float) -> bool:
-    running, outcome = RunningCall(), Future[bool]()
-    loop: LoopThread | None = None
+def _started(work: Work, limits: Limits, running: RunningCall) -> tuple[Future[bool], Any]:
+    async def make_in_loop() -> bool:
+        from assay.calls.async_runner import run_async
+
+        with contextlib.suppress(Abandoned):
+            await run_async(work, limits, running)
+        return True
+
     if work.is_async:
-        outcome, loop = LOOP.start(_run_async(work, limits, running))
-        thread = loop.thread
-    else:
-        thread = threading.Thread(target=_run_here, args=(work, running, outcome), name="assay-rewards", daemon=True)
-        thread.start()
-    while not wait([outcome], _patience(running, limits, seconds)).done:
+        return LOOP.start(make_in_loop())
+    outcome = Future[bool]()
+
+    def make_in_thread() -> None:
+        try:
+            outcome.set_result(run_here(work, running))
+        except Abandoned:
+            return
+        except BaseException as error:  # noqa: BLE001  (raised again in the caller)
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=make_in_thread, name="assay-rewards", daemon=True)
+    thread.start()
+    return outcome, thread
+
+
+def _run_until_late(work: Work, limits: Limits, seconds: float) -> bool:
+    running, in_loop = RunningCall(), work.is_async
+    outcome, thread = _started(work, limits, running)
+    longest = seconds if limits.stop is None else min(seconds, _POLL)
+    while not wait([outcome], max(min(running.left(seconds), longest), 0.001)).done:
         with running.lock:
             is_late = bool(running.since) and time.monotonic() - running.since >= seconds
             is_stopped = limits.stop is not None and limits.stop.is_set()
@@ -69,41 +89,16 @@ def _run_until_late(work: Work, limits: Limits, seconds: float) -> bool:
                 work.settle(*running.call, timed_out(seconds))
         if not running.is_abandoned:
             continue
-        if loop is not None:
+        if in_loop:
             outcome.cancel()
-            LOOP.leave(loop)
-        # if the thread executes Python code, it ends at the next line
+            LOOP.leave(thread)
+        # if it executes Python code, it ends at the next line
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Abandoned))
         if is_late:
             return False
         raise KeyboardInterrupt
     # calls that were cancelled because another run's call hung are made again
     return (outcome.cancelled() or outcome.result()) and not any(None in scores for scores in work.scores)
-
-
-def _patience(running: RunningCall, limits: Limits, seconds: float) -> float:
-    since = running.since
-    patience = max(since + seconds - time.monotonic(), 0.001) if since else seconds
-    return patience if limits.stop is None else min(patience, _POLL)
-
-
-def _run_here(work: Work, running: RunningCall, outcome: Future[bool]) -> None:
-    try:
-        outcome.set_result(run_here(work, running))
-    except Abandoned:
-        return
-    except BaseException as error:  # noqa: BLE001  (raised again by ``_run_until_late``)
-        outcome.set_exception(error)
-
-
-async def _run_async(work: Work, limits: Limits, running: RunningCall) -> bool:
-    from assay.calls.async_runner import run_async
-
-    try:
-        await run_async(work, limits, running)
-    except* Abandoned:
-        pass
-    return True
 
 
 class EventLoop:
@@ -118,14 +113,14 @@ class EventLoop:
         from assay.calls.async_runner import LoopThread  # asyncio takes 40 ms, and few runs have async functions
 
         with self._lock:
-            if self._served is None or not self._served.thread.is_alive():
+            if self._served is None or not self._served.is_alive():
                 self._served = LoopThread()
             return self._served.submit(coroutine), self._served
 
     def make_way(self) -> None:
         """Use a new loop from now on if the caller runs in this one: it would wait for itself."""
         served = self._served
-        if served is not None and served.thread is threading.current_thread():
+        if served is not None and served is threading.current_thread():
             self.leave(served)
 
     def leave(self, served: "LoopThread") -> None:

@@ -34,6 +34,11 @@ class RunningCall:
         """Record that a call starts or resumes."""
         self.call, self.since = (row, number), time.monotonic()
 
+    def left(self, seconds: float) -> float:
+        """Return how many of the seconds the call that holds the interpreter has left; all if there is none."""
+        since = self.since
+        return since + seconds - time.monotonic() if since else seconds
+
     def leave(self) -> None:
         """Record that the call has ended or waits."""
         self.since = 0.0

@@ -81,8 +81,7 @@ class _Child:
             if not own_failure(error):
                 raise
             raise UsageError(
-                f"The checks cannot be sent to a separate process: {said_by(error)}",
-                _USE_MODULE,
+                f"The checks cannot be sent to a separate process: {said_by(error)}", _USE_MODULE
             ) from None
         self._process: subprocess.Popen[bytes] | None = None
 

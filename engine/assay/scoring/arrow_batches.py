@@ -96,9 +96,7 @@ def batch_schema(
 
 
 def _compiled(
-    schema: pl.Schema,
-    verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None,
-    options: BatchOptions,
+    schema: pl.Schema, verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None, options: BatchOptions
 ) -> tuple[Plan, Any]:
     is_plan, keep = isinstance(verifiers, Plan), options["keep"]
     details, any_role, lengths, strict = options["details"], options["any_role"], options["lengths"], options["strict"]

@@ -91,13 +91,7 @@ class Batcher:
     """
 
     def __init__(
-        self,
-        verifiers: Verifiers,
-        *,
-        window: float = 0.002,
-        most: int = 4096,
-        eager: bool = True,
-        strict: bool = True,
+        self, verifiers: Verifiers, *, window: float = 0.002, most: int = 4096, eager: bool = True, strict: bool = True
     ) -> None:
         self.plan = plan_of(verifiers, strict=strict)
         self.window = window

@@ -13,13 +13,7 @@ import polars.selectors as cs
 from polars.exceptions import PanicException
 
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import (
-    check_one_verifier,
-    exact_columns,
-    named_columns,
-    read_columns,
-    reading_for,
-)
+from assay.compiling.requirements import check_one_verifier, exact_columns, named_columns, read_columns, reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
@@ -114,11 +108,7 @@ def _scored(source: Rollouts, plan: Plan, watched: Sequence[str] = ()) -> pl.Dat
         raise engine_error(error, source.files, plan) from cause(error, source.files)
 
 
-def prepare(
-    source: Rollouts,
-    verifiers: tuple[VerifierSpec, ...],
-    options: ScoreOptions,
-) -> tuple[Rollouts, Plan]:
+def prepare(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: ScoreOptions) -> tuple[Rollouts, Plan]:
     """Join the tasks and compile the plan, for scoring in memory and file to file."""
     keep, tasks, storage_options = options["keep"], options["tasks"], options["storage_options"]
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score

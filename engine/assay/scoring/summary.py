@@ -407,10 +407,7 @@ def _counts(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
     score = pl.col(hidden(check_column(verifier, spec)))
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None)
     return pl.struct(
-        rows=score.count(),
-        total=score.sum(),
-        failures=short_expr(verifier, spec, check).sum(),
-        errors=error.count(),
+        rows=score.count(), total=score.sum(), failures=short_expr(verifier, spec, check).sum(), errors=error.count()
     )
 
 

@@ -42,8 +42,7 @@ class RowLimit:
         match = None if given is None else self._FORM.fullmatch(str(given))
         if given is not None and (match is None or (not match.group(2) and "." in match.group(1))):
             raise UsageError(
-                f"{option} {given}: expected a number of rows or a percentage.",
-                f"Write {option} 100 or {option} 5%.",
+                f"{option} {given}: expected a number of rows or a percentage.", f"Write {option} 100 or {option} 5%."
             )
         self.given = given
         self._share = float(match.group(1)) / 100 if match and match.group(2) else None
