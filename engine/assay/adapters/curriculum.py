@@ -23,17 +23,7 @@ _MOST_PLANS = 64
 
 
 class Curriculum:
-    """The plan of each step.
-
-    Args:
-        plan: What counts before the first stage, and the checks that weights are of.
-        stages: The stages.
-        strict: As of ``assay.compile``.
-
-    Raises:
-        SpecError: A verifier cannot be used.
-        UsageError: A stage cannot be used.
-    """
+    """The plan of each step; weights are of the checks of ``plan``, which counts before the first stage."""
 
     def __init__(self, plan: Plan, stages: Stages, *, strict: bool) -> None:
         self._plan = plan
@@ -50,11 +40,7 @@ class Curriculum:
         return _rebuilt, (self._plan, self._stages, self._strict)
 
     def plan(self, state: Any) -> Plan:
-        """Return what counts, given the trainer's state.
-
-        Raises:
-            UsageError: The trainer gives no step, or the stage cannot be used.
-        """
+        """Return what counts, given the trainer's state."""
         if (step := getattr(state, "global_step", None)) is None:
             raise UsageError("curriculum: the trainer gives no trainer_state, and so no step.")
         if not isinstance(self._stages, Mapping):
@@ -64,11 +50,7 @@ class Curriculum:
         return self._compiled(step, self._stages[steps[place - 1]]) if place else self._plan
 
     def look(self, given: Collection[str]) -> None:
-        """Look in the first batch for the columns that later stages read.
-
-        Raises:
-            ColumnsError: No row has a column that a check of a stage reads.
-        """
+        """Look in the first batch for the columns that later stages read."""
         if self._awaits_columns:
             for _, plan in self._plans.values():
                 check_given(plan.verifiers, given)
@@ -95,11 +77,6 @@ def _rebuilt(plan: Plan, stages: Stages, strict: bool) -> Curriculum:
 
 
 def _weighted(plan: Plan, weights: Mapping[str, float], step: int) -> Plan:
-    """Return a plan whose checks have other weights.
-
-    Raises:
-        UsageError: There is no such check, or a weight cannot be used.
-    """
     columns = {short: column for column, (short, _) in check_columns(plan).items()}
     for check, weight in weights.items():
         if check not in columns:

@@ -180,7 +180,6 @@ def _side_info(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _completions(run: Run, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """Return what a program returns for each pair, or the exception that it raised."""
 
     async def awaited(value: Any) -> Any:
         try:
@@ -203,7 +202,6 @@ def _called(run: Run, candidate: Any, example: Any) -> Any:
 
 
 def _columns(example: Any) -> dict[str, Any]:
-    """Return an example as columns: its fields, with ``prompt`` under that name."""
     if not isinstance(example, Mapping):
         return {} if example is None else {"prompt": example}
     context = example.get("additional_context")
@@ -213,7 +211,6 @@ def _columns(example: Any) -> dict[str, Any]:
 
 
 def _inputs(example: Any, golds: set[str]) -> Any:
-    """Return what the program was given, without the golds; the feedback tells of these what it should."""
     if not isinstance(example, Mapping):
         return example
     given = {name: value for name, value in example.items() if name not in golds}

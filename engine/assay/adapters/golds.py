@@ -13,15 +13,7 @@ Unscored = str | float
 
 
 def with_gold(columns: Mapping[str, Any], gold: str) -> dict[str, Any]:
-    """Return columns, or a row, with the golds under the name that checks and functions read.
-
-    Args:
-        columns: The columns by their names in the trainer's data.
-        gold: The name of the golds among them.
-
-    Raises:
-        UsageError: There is no such column; without the default's, rows have no golds.
-    """
+    """Return columns, or a row, with the golds under the name that checks and functions read."""
     if gold in (_ANSWER, EXPECTED):
         return dict(columns)
     if gold not in columns:
@@ -30,22 +22,13 @@ def with_gold(columns: Mapping[str, Any], gold: str) -> dict[str, Any]:
 
 
 def check_unscored(unscored: Unscored) -> None:
-    """Check that an option is a number or ``raise``.
-
-    Raises:
-        UsageError: It is neither.
-    """
+    """Check that an option is a number or ``raise``."""
     if not isinstance(unscored, int | float) and unscored != "raise":
         raise UsageError(f"unscored={unscored!r}: expected a number, or 'raise'.")
 
 
 def number_of(result: Mapping[str, Any], unscored: Unscored) -> float:
-    """Return the reward of a result as a number.
-
-    Raises:
-        FailedRunError: It is unscored, and ``unscored`` is ``raise``.
-        UsageError: ``unscored`` is neither a number nor ``raise``.
-    """
+    """Return the reward of a result as a number."""
     check_unscored(unscored)  # at the first rollout, not at the first unscored one
     if (reward := result["reward"]) is not None:
         return float(reward)

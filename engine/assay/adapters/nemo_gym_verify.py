@@ -55,7 +55,6 @@ def nemo_gym(
 
 
 def _text(response: Mapping[str, Any]) -> str | None:
-    """Return the text of the last message of an OpenAI response; None if there is none."""
     outputs = [output for output in response.get("output") or () if output.get("type", "message") == "message"]
     if not outputs:
         return None

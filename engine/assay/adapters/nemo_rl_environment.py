@@ -45,7 +45,6 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = Tru
             del cfg
 
         def step(self, message_log_batch: Sequence[Sequence[Mapping[str, Any]]], metadata: Sequence[Any]) -> Any:
-            """Score the last response of each conversation."""
             results = plan.score_rows(list(map(_row, message_log_batch, metadata))).to_dicts()
             rewards = torch.tensor([number_of(result, unscored) for result in results], dtype=torch.float32)
             observations = [{"role": "environment", "content": result["feedback"] or "correct"} for result in results]
@@ -59,7 +58,6 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = Tru
             )
 
         def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, Any]]:
-            """Return the batch as it is: the rewards are its own metrics."""
             return batch, {}
 
     return AssayEnvironment

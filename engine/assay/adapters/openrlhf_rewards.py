@@ -79,7 +79,6 @@ def openrlhf(
 
 
 def _only(info: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a single query, for which OpenRLHF makes tensors of one element."""
     return {name: _only(value) if isinstance(value, dict) else value[0] for name, value in info.items()}
 
 
@@ -103,13 +102,7 @@ def rows_of(
 
 
 def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
-    """Return the response within a query, without special tokens at its ends; None if the query does not begin with the prompt.
-
-    Args:
-        query: The decoded prompt and response.
-        prompt: The prompt; a tokenizer may have put special tokens before it, and OpenRLHF may have cut its beginning.
-        special: A pattern for a special token.
-    """
+    """Return the response within a query, without special tokens at its ends; None if the query does not begin with the prompt."""
     begins = query.find(prompt)
     if begins >= 0 and not _without_special(query[:begins], special).strip():
         return _without_special(query[begins + len(prompt) :], special)
@@ -118,7 +111,6 @@ def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
 
 
 def _kept_end(prompt: str, query: str) -> int | None:
-    """Return the length of the longest end of a prompt with which a query begins; None if there is none."""
     first, last = query[:_LEAST], prompt[-_LEAST:]
     start = prompt.find(first) if len(first) == _LEAST else -1
     for _ in range(_TRIALS):
@@ -201,18 +193,7 @@ class Reasons:
 def reward_info(
     outcomes: Sequence[Outcome], unscored: float, checks: Sequence[str], reasons: Reasons
 ) -> dict[str, Any]:
-    """Return rewards in the shape of OpenRLHF: a list each.
-
-    Args:
-        outcomes: The results of each query, or the exception.
-        unscored: The reward of a query without one.
-        checks: The result columns to log.
-        reasons: Logs why queries have no reward.
-
-    Returns:
-        ``rewards`` and ``scores``, the same; and in ``extra_logs`` ``unscored`` and ``exceptions``, 1.0 for a query that has none or
-        raised one, and the score of each check, ``unscored`` where it did not run.
-    """
+    """Return rewards in the shape of OpenRLHF: a list each."""
     reasons.log(outcomes)
     results = [{} if isinstance(outcome, BaseException) else outcome for outcome in outcomes]
     rewards = [_number(result.get("reward"), unscored) for result in results]

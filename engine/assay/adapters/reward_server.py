@@ -57,14 +57,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a request.
-
-    Attributes:
-        rows: The rows.
-        errors: Why some are not scored, by their places.
-        show: Makes the content of an answer of their outcomes.
-    """
-
     rows: Sequence[Row]
     errors: Mapping[int, InputError]
     show: Callable[[Sequence[Outcome]], Any]
@@ -125,15 +117,7 @@ class _Server:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._rows: Counter[str] = Counter()
 
-    # ── requests ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def posted(self, path: str, read: Callable[[Any], _Rows]) -> Any:
-        """Return the endpoint for a path: it reads JSON, and answers with JSON whatever happens.
-
-        Args:
-            path: The path.
-            read: Takes the body's content, and returns its rows.
-        """
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response
 
@@ -160,10 +144,6 @@ class _Server:
         Admitted.mark(request.scope)
 
     async def _answer(self, body: Body, read: Callable[[Any], _Rows], respond: Callable[[Any], Any]) -> Any:
-        """Return the response to a body.
-
-        Large ones are answered one after the other, in threads, so that others are answered meanwhile.
-        """
         size = len(body.content)
         if size <= _LARGE and body.values <= _MANY:
             rows = read(body.parsed())
@@ -192,11 +172,6 @@ class _Server:
         return [rows.errors.get(place, outcome) for place, outcome in enumerate(outcomes)]
 
     def _look_for_columns(self, rows: Sequence[Row]) -> None:
-        """Look for the columns that checks read.
-
-        Raises:
-            Refused: No row of a request has one of them.
-        """
         if not self._is_strict or not rows:
             return
         given = {name for row in rows for name in row}
@@ -210,7 +185,6 @@ class _Server:
         self._accepted.add(known)
 
     async def _in_pieces(self, rows: list[Row], size: int) -> list[Outcome]:
-        """Score the rows of a large body a part at a time, because scoring takes several times the memory of what is scored."""
         outcomes: list[Outcome] = []
         step = -(-len(rows) // max(1, min(_PIECES, size // _PIECE))) or 1
         for first in range(0, len(rows), step):
@@ -220,10 +194,7 @@ class _Server:
             outcomes += (await self._beside.outcomes([*piece, *spare]))[: len(piece)]
         return outcomes
 
-    # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def rows(self, content: Any) -> _Rows:
-        """Return the row of a body, or its ``rows``."""
         is_single = not (isinstance(content, dict) and isinstance(content.get("rows"), list))
         rows = [content] if is_single else content["rows"]
         if not all(isinstance(row, dict) for row in rows):
@@ -242,7 +213,6 @@ class _Server:
         return outcome
 
     def queries(self, content: Any) -> _Rows:
-        """Return the rows of OpenRLHF's queries."""
         queries = _list_of(content, "query")
         prompts = _list_of(content, "prompts", [""] * len(queries))
         labels = _list_of(content, "labels", [None] * len(queries))
@@ -259,21 +229,16 @@ class _Server:
         return _Rows(rows_of(texts, prompts, labels), errors, show)
 
     def _errors(self, rows: Iterable[Iterable[Any]]) -> dict[int, InputError]:
-        """Return why rows are not scored, given the values that checks read of each."""
         problems = ((place, row_problem(row, self._limits)) for place, row in enumerate(rows))
         return {place: InputError(problem) for place, problem in problems if problem}
 
-    # ── other requests ──────────────────────────────────────────────────────────────────────────────────────────────
-
     async def health(self, request: Any) -> Any:
-        """Answer that the server runs."""
         from starlette.responses import JSONResponse
 
         del request
         return JSONResponse({"status": "ok"})
 
     async def metrics(self, request: Any) -> Any:
-        """Return counts in the text format of Prometheus."""
         from starlette.responses import JSONResponse, PlainTextResponse
 
         try:
@@ -292,7 +257,6 @@ class _Server:
 
 
 def _list_of(content: Any, name: str, default: list[Any] | None = None) -> list[Any]:
-    """Return a list that a client has sent, or the default where it has sent none, or an empty list."""
     values = content.get(name) if isinstance(content, dict) else None
     values = default if default is not None and values in (None, []) else values
     if not isinstance(values, list):
@@ -305,7 +269,6 @@ def _reward(outcome: Outcome) -> Any:
 
 
 async def _takes_rest(request: Any, seconds: float) -> bool:
-    """Let a client send the rest of a body that is refused, for a while; return whether it did."""
     from starlette.requests import ClientDisconnect
 
     try:

@@ -39,14 +39,12 @@ def skyrl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True)
             self._result: dict[str, Any] = {}
 
         def step(self, action: str) -> Any:
-            """Score a response: ``reward``, ``done``, and the feedback in ``metadata``."""
             self._result = batcher.score_sync({**self._columns, "completion": action})
             reward = number_of(self._result, unscored)
             metadata = {name: self._result[name] for name in ("passed", "feedback", "error")}
             return {"observations": [], "reward": reward, "done": True, "metadata": metadata}
 
         def get_metrics(self) -> dict[str, Any]:
-            """Return the score of each check that ran."""
             checks = {name: value for name, value in self._result.items() if name.startswith("check/")}
             return {name: value for name, value in checks.items() if value is not None}
 

@@ -114,7 +114,6 @@ class _Pass:
         return _Pass, (self.plan, self.name, self.gold, self.curriculum, self.keep)
 
     def column(self, name: str, completions: Any, columns: Mapping[str, Any], state: Any, logs: "_Logs") -> Rewards:
-        """Return a result column for a batch; the first of a pass scores it."""
         prepare_process()  # before the lock, which a fork may have copied from a thread that scores
         with self._lock:
             if self._of is None or self._of[0] is not completions or name in self._served:
@@ -132,7 +131,6 @@ class _Pass:
             return rewards
 
     def _trained(self, scores: pl.DataFrame, prompts: Any, logs: "_Logs") -> pl.DataFrame:
-        """Return results that are null in the groups that are not kept."""
         if prompts is None:
             raise UsageError("keep_groups: the trainer gives no prompts, by which it would know the groups.")
         assert self.keep is not None  # noqa: S101  (a caller's condition)
@@ -147,8 +145,6 @@ class _Pass:
 
 
 class _Logs:
-    """Where a trainer takes columns of its table, and metrics."""
-
     def __init__(self, extra: Callable[..., Any] | None, metric: Callable[..., Any] | None) -> None:
         self._extra = extra
         self._metric = metric

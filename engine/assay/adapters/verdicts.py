@@ -38,12 +38,7 @@ def score_names(names: Iterable[str]) -> list[str]:
 
 
 def checks_of(result: Mapping[str, Any], columns: Mapping[str, tuple[str, float]]) -> dict[str, float]:
-    """Return the scores of the checks that ran, by their short names.
-
-    Args:
-        result: The results of a row.
-        columns: As ``check_columns`` returns them.
-    """
+    """Return the scores of the checks that ran, by their short names."""
     return {short: float(result[column]) for column, (short, _) in columns.items() if result[column] is not None}
 
 
@@ -59,11 +54,7 @@ def mean_of_scored(values: Sequence[float | None]) -> float:
 
 
 def answer_subject(plan: Plan) -> Subject:
-    """Return where a row's answer is, to compare with those of other rows, as majority votes do.
-
-    It is what the first check reads that compares with a gold of the row; without such a check, what the first check with steps
-    reads; else the completion.
-    """
+    """Return where a row's answer is, to compare with those of other rows, as majority votes do."""
     checks = [spec for verifier in plan.verifiers for spec in verifier.nodes if spec.group is None]
     of_gold = [spec for spec in checks if isinstance(spec.check, GoldCheck) and spec.check.compares]
     return next((spec.subject for spec in of_gold[:1] or checks if spec.subject is not None), Subject())

@@ -83,7 +83,6 @@ def reward(
 
 
 def _metric(name: str, check: str) -> Callable[..., float]:
-    """Return a function of a state that shows the score of a check; 0.0 if it did not run."""
 
     def metric(state: Any) -> float:
         return float(state[name]["checks"].get(check, 0.0))
@@ -107,12 +106,10 @@ def _row_of_state(completion: Any, answer: Any, state: Any) -> dict[str, Any]:
 
 
 def _prompt(prompt: Any) -> str | None:
-    """Return a prompt as text: of messages, that of the last."""
     return prompt if prompt is None or isinstance(prompt, str) else (_chat(prompt) or [{"content": ""}])[-1]["content"]
 
 
 def _chat(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return messages as OpenAI has them: those of verifiers have their tool calls without a ``function`` around them."""
     return [_message(plain(message)) for message in messages]
 
 

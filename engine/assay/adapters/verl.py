@@ -161,27 +161,12 @@ def reward(
 
 
 def __getattr__(name: str) -> Any:
-    """Return the ``compute_score`` of the spec at a path.
-
-    verl looks a function up by its name before anything is generated; the function's options come with the first sample.
-
-    Raises:
-        AttributeError: The name is no path.
-        SpecError: The verifier cannot be used.
-    """
     if "." not in name:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return partial(compute_score, spec=_configured(name, strict=True))
 
 
 class _Reward:
-    """A verifier for samples of verl.
-
-    Args:
-        spec: Verifiers, a rubric, or a plan.
-        strict: As of ``assay.compile``.
-    """
-
     def __init__(self, spec: Verifiers, *, strict: bool) -> None:
         self.batcher = Batcher(spec, strict=strict)
         verifiers = self.batcher.plan.verifiers
@@ -189,7 +174,6 @@ class _Reward:
         self._named = dict.fromkeys([*needed_columns(verifiers), *referred_columns(verifiers)])
 
     def row(self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> dict[str, Any]:
-        """Return a sample as columns: those of verl, and the fields of ``extra_info`` that checks name."""
         fields = extra_info if isinstance(extra_info, Mapping) else {}
         return {name: plain(fields[name]) for name in self._named if name in fields} | {
             "completion": solution_str,
@@ -202,7 +186,6 @@ class _Reward:
     def shown(
         self, row: Mapping[str, Any], result: Mapping[str, Any], unscored: Unscored, not_run: float
     ) -> dict[str, Any]:
-        """Return the results of a row with verl's keys."""
         passed = float(bool(result["passed"]))
         scores = {name: not_run if result[name] is None else result[name] for name in score_names(result)}
         return {
@@ -229,7 +212,6 @@ def _info(extra_info: Any) -> Any:
 
 
 def _reward_of(spec: Any, *, strict: bool) -> _Reward:
-    """Return the verifier of a configuration: a path, or a mapping; or one that is made already."""
     if isinstance(spec, _Reward):
         return spec
     return _configured(spec if isinstance(spec, str) else json.dumps(plain(spec)), strict=strict)

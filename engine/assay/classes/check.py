@@ -27,10 +27,7 @@ _ANSWER = pl.Struct({"reward": pl.Float64, "info": pl.String, "error": pl.String
 
 
 def prompt_text(prompt: Any) -> str:
-    """Return the text the model saw: a string, or the contents of chat messages, separated by blank lines.
-
-    Messages may be JSON text, as in files whose messages have several shapes.
-    """
+    """Return the text the model saw: a string, or the contents of chat messages, separated by blank lines."""
     prompt = untyped(prompt)
     if isinstance(prompt, str):
         prompt = messages(prompt)
@@ -135,7 +132,6 @@ class ByClass(RunCheck):
 
 
 def _prompt_expr(schema: pl.Schema) -> pl.Expr:
-    """``prompt_text`` as an expression."""
     values = pl.col(_PROMPT)
     if schema[_PROMPT] != pl.String:
         return rowwise(values, prompt_text, pl.String)
@@ -144,7 +140,6 @@ def _prompt_expr(schema: pl.Schema) -> pl.Expr:
 
 
 def _check_twin(twin: pl.Expr) -> None:
-    """Reject a twin of the wrong type, or one that depends on other rows, before a row is read."""
     texts = pl.LazyFrame(schema={"completion": pl.String, _PROMPT: pl.String})
     dtype = texts.select(answer=twin).collect_schema()["answer"]
     fields = {field.name: field.dtype for field in dtype.fields} if isinstance(dtype, pl.Struct) else {}
@@ -156,7 +151,6 @@ def _check_twin(twin: pl.Expr) -> None:
 
 
 def _answers(twin: pl.Expr, name: str, texts: pl.Series) -> pl.Series:
-    """Run a twin on a batch; if it raises, every row of the batch scores 0.0 with that error."""
     frame, answer = texts.struct.unnest(), pl.col("answer").struct
     reward, info, none = answer.field("reward").cast(pl.Float64), answer.field("info"), pl.lit(None, dtype=pl.String)
     info = pl.when(info.is_not_null()).then(info.struct.json_encode()).otherwise(pl.lit("{}"))
@@ -174,7 +168,6 @@ def _answers(twin: pl.Expr, name: str, texts: pl.Series) -> pl.Series:
 
 
 def _json(info: Any) -> str:
-    """Write diagnostics as compact JSON text, whatever they contain: info never invalidates a reward."""
     if info is None:
         return "{}"
     if not isinstance(info, Mapping):
@@ -187,7 +180,6 @@ def _json(info: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON data: keys and unknown types by their str(), numbers that are not finite to null."""
     value = scalar(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

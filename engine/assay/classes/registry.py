@@ -99,7 +99,6 @@ def register_verifier(name: str) -> Callable[[_Class], _Class]:
 
 
 def _check(name: str, cls: Any) -> None:
-    """Raise on misuse at registration, not at the first row."""
     if not name.strip() or "/" in name or not name.isprintable() or name in _RESERVED:
         raise ValueError(f"{name!r} cannot be the name of a verifier class.")
     if not isinstance(cls, type) or not callable(getattr(cls, "verify", None)):
@@ -118,7 +117,6 @@ def _check(name: str, cls: Any) -> None:
 
 
 def _check_signature(name: str, cls: Any) -> None:
-    """Refuse a class whose ``verify`` no row could call."""
     if not (place := defined_at(inspect.unwrap(cls.verify))):  # not written in Python
         return
     signature = inspect.signature(cls.verify)
@@ -173,7 +171,6 @@ def get_verifier(name: str, *, load: bool = True) -> type:
 
 
 def _plugins() -> list[EntryPoint]:
-    """Return the entry points of verifier classes; a class that a package offers in both groups is one."""
     points = (point for group in _GROUPS for point in entry_points(group=group))
     return [*{(point.name, point.value): point for point in points}.values()]
 

@@ -44,14 +44,7 @@ _EXCERPT = 200
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a request is retried, and after how long.
-
-    Attributes:
-        most: Retries of one request.
-        delay: Seconds before the first retry. The wait doubles for each further one, and a random part of up to half is
-            subtracted, so that requests that failed together are not repeated together.
-        longest: Most seconds of one wait, even if the server asks for more with ``Retry-After``.
-    """
+    """How often a request is retried, and after how long."""
 
     most: int = 5
     delay: float = 0.5
@@ -83,24 +76,7 @@ async def ask(
     sampling_args: Mapping[str, Any] | None = None,
     retries: Retries | None = None,
 ) -> Any:
-    """Ask a model; retry where that may help.
-
-    Retried: 408, 409, 425, 429 and 5xx, connections that fail or break, timeouts, bodies that are not a completion, streams
-    that end early. A permanent error is raised unchanged.
-
-    Args:
-        client: An ``openai.AsyncOpenAI`` or a compatible client.
-        model: Name of the model.
-        prompt: Messages for ``chat``, text for ``completion``.
-        message_type: ``chat`` or ``completion``.
-        tools: Tools that the model may call.
-        sampling_args: Further arguments of the request; None values are left out, and for a client of openai those that only
-            vLLM knows go under ``extra_body``. A stream is gathered.
-        retries: How often to retry, and after how long.
-
-    Returns:
-        The response; if the prompt is too long for the model, a placeholder whose ``id`` is ``OVERLONG``.
-    """
+    """Ask a model; retry where that may help."""
     retries = retries or Retries()
     args = {name: value for name, value in (sampling_args or {}).items() if value is not None}
     if tools:
@@ -146,7 +122,6 @@ async def _send(client: Any, model: str, prompt: Any, message_type: str, args: M
 
 
 def _is_openai_client(client: Any, name: str) -> bool:
-    """Return whether it is a client of the openai package, which has been imported in that case."""
     openai: Any = sys.modules.get("openai")
     return openai is not None and isinstance(client, getattr(openai, name))
 
@@ -157,7 +132,6 @@ def _status(error: BaseException) -> int | None:
 
 
 def _is_transient(error: Exception) -> bool:
-    """Return whether the same request may succeed later."""
     status = _status(error)
     if status is None:
         by_package = (("openai", "APIError"), ("httpx", "RequestError"), ("httpx2", "RequestError"))
@@ -170,7 +144,6 @@ def _is_transient(error: Exception) -> bool:
 
 
 def _is_quota_error(error: BaseException) -> bool:
-    """Return whether it is a 429 for an exhausted quota, which waiting does not help."""
     return getattr(error, "code", None) == "insufficient_quota"
 
 
@@ -202,10 +175,7 @@ def _overlong_response(message_type: str) -> Any:
 
 @contextlib.asynccontextmanager
 async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[Any]:
-    """Yield the caller's client, any object or None, as rollouts use it: asynchronous, without retries of its own.
-
-    With ``own_loop``, the event loop differs from the one in which the client may hold connections.
-    """
+    """Yield the caller's client, any object or None, as rollouts use it: asynchronous, without retries of its own."""
     created: Any = None
     if _is_openai_client(client, "OpenAI"):
         created = client = _as_async(client)
@@ -223,7 +193,6 @@ async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[A
 
 
 def _as_async(client: Any) -> Any:
-    """Return an asynchronous client with the same server and key."""
     openai = sys.modules["openai"]
     if type(client) is not openai.OpenAI:
         name = type(client).__name__

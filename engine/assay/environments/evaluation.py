@@ -114,7 +114,6 @@ def _metadata(
 
 
 def _settings(env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata) -> dict[str, Any]:
-    """Return the settings that identify a run."""
     names, weights = env.rubric.get_reward_func_names(), env.rubric.get_reward_weights()
     return {
         "env_id": metadata.env_id,
@@ -134,7 +133,6 @@ def _settings(env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata)
 
 @contextlib.contextmanager
 def _log_how_to_resume(journal: Journal, rollouts: Sequence[Rollout]) -> Iterator[None]:
-    """When the run is stopped, log what is kept and how to resume."""
     try:
         yield
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -172,6 +170,5 @@ def _outputs(
 
 
 def _mean(values: Sequence[float | None]) -> float:
-    """Return the mean of the values that are not None, or 0 if there are none."""
     present = [value for value in values if value is not None]
     return statistics.fmean(present) if present else 0.0

@@ -129,7 +129,6 @@ class Run:
         return fill_state(state, standard_state(rollout, completion))
 
     async def _prepare_given(self, rollout: Rollout) -> None:
-        """Set the state of a rollout whose completion was part of the input."""
         try:
             rollout.state = await self._begin_state(rollout)
         except BaseException as error:
@@ -181,7 +180,6 @@ class Run:
         _LOG.debug("a rollout of example %s failed: %s", rollout.example_id, printable(rollout.error))
 
     def _stop_if_refused(self, error: BaseException, total: int) -> None:
-        """End a run whose first rollouts are all refused for good, for the same reason, as the others would be, too."""
         if self._finished >= _FIRST_ROLLOUTS or not is_permanent(error):
             return
         access = is_access_denied(error)
@@ -202,7 +200,6 @@ class Run:
             rollout.reward, rollout.metrics = float(score.reward), dict(score.metrics)
 
     async def _score_rest(self, rollouts: Sequence[Rollout]) -> None:
-        """Score rollouts together: those with a given completion, and those not scored one by one."""
         if not rollouts:
             return
         fields = [rollout.fields for rollout in rollouts]
@@ -224,7 +221,6 @@ class Run:
 
 
 def _record_error(rollout: Rollout, *, is_failure: bool = False) -> None:
-    """Record the error of a rollout in its state; one whose generation failed is never scored."""
     if rollout.state is not None:
         rollout.state["error"] = rollout.error
         if is_failure:
@@ -232,7 +228,6 @@ def _record_error(rollout: Rollout, *, is_failure: bool = False) -> None:
 
 
 async def _try_score(score: Callable[..., Awaitable[Any]], /, **arguments: Any) -> tuple[Any, str]:
-    """Return the result of a rubric, or its error unless that ends the run."""
     try:
         return await score(**arguments), ""
     except AssayError:

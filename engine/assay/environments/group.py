@@ -12,11 +12,7 @@ from assay.types import Info, Messages, RolloutScore, RolloutScores, SamplingArg
 
 
 class EnvGroupRubric(Rubric):
-    """The rubrics of several environments: a rollout is scored by that of its task; metrics of the others are 0.0.
-
-    Args:
-        env_map: The environments by name.
-    """
+    """The rubrics of several environments: a rollout is scored by that of its task; metrics of the others are 0.0."""
 
     def __init__(self, env_map: Mapping[str, Environment]) -> None:
         super().__init__()
@@ -138,7 +134,6 @@ class EnvGroup(Environment):
         )
 
     def _together(self, datasets: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-        """Return the rows of all environments, with tasks that name these, and ids that differ."""
         rows = [
             {**row, **({} if isinstance(env, EnvGroup) else {"task": name})}
             for name, env, dataset in zip(self.env_names, self.envs, datasets, strict=True)

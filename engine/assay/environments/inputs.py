@@ -24,22 +24,7 @@ from assay.values.failures import generation_error
 
 @dataclass(slots=True)
 class Rollout:
-    """One rollout: its inputs, its state and its reward.
-
-    Attributes:
-        prompt: Text or messages.
-        answer: The gold.
-        info: Further data of the example.
-        task: Its kind of task.
-        example_id: The example.
-        completion: Text or messages, once generated.
-        state: Its state, once it has begun.
-        given: Its completion was part of the input.
-        error: Why it is unscored, ``<ExceptionType>: <message>``.
-        failed: Its generation ended with that error.
-        reward: Its reward, once scored.
-        metrics: Its score by each reward function, by name.
-    """
+    """One rollout: its inputs, its state and its reward."""
 
     prompt: Messages
     answer: str
@@ -79,10 +64,7 @@ class Rollout:
 
 
 def read_rows(source: Any) -> list[dict[str, Any]]:
-    """Return a dataset, anything ``assay.scan`` reads, as a list of rows, with nested values unchanged.
-
-    Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a table, so that no row gets fields that only others have.
-    """
+    """Return a dataset, anything ``assay.scan`` reads, as a list of rows, with nested values unchanged."""
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
         files, _ = expand(source)
         if all(format_of(file) is LINES for file in files):
@@ -145,12 +127,7 @@ def _is_id(value: Any) -> bool:
 
 
 def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
-    """Return the inputs of a run as rollouts; ``ask`` makes a prompt of a question.
-
-    A rollout that has a completion is not generated. With a client, an empty completion and one of a failed generation count as
-    missing. Without a client, an empty completion is a completion like any other, and a rollout whose generation failed stays
-    unscored.
-    """
+    """Return the inputs of a run as rollouts; ``ask`` makes a prompt of a question."""
     rows = _rows_of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
     column = next((name for name in ("example_id", "id") if rows and all(_is_id(row.get(name)) for row in rows)), "")
     return [

@@ -60,23 +60,7 @@ def functions_digest(funcs: Sequence[Any]) -> str:
 
 
 class Journal:
-    """The finished rollouts of a run.
-
-    Attributes:
-        path: The file.
-        settings: The settings of the run, as recorded.
-        finished: Rollouts that need not be run again.
-        stale: The reward functions have changed since the rewards were recorded.
-
-    Args:
-        folder: The folder of the run, locked by this process.
-        settings: The settings of the run; a journal with other settings is refused.
-
-    Raises:
-        UsageError: The folder holds another run; the message lists the differences.
-        InputError: The file is not a journal.
-        OutputError: It cannot be written.
-    """
+    """The finished rollouts of a run."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self.path = folder / JOURNAL
@@ -111,7 +95,6 @@ class Journal:
             raise OutputError(f"{shown_path(self.path)}: {error.strerror}.") from error
 
     def _read(self) -> dict[str, Any] | None:
-        """Read an existing journal: return its settings, keep its rollouts for ``restore``, cut off an incomplete last line."""
         complete = size = 0
         header: dict[str, Any] | None = None
         try:
@@ -145,10 +128,7 @@ class Journal:
         return header
 
     def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
-        """Restore rollouts from the journal, and return how many are finished.
-
-        If they are to be scored, a state that was saved with losses is usable only with its reward.
-        """
+        """Restore rollouts from the journal, and return how many are finished."""
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
             if isinstance(number, int) and 0 <= number < len(rollouts) and _is_complete(line, to_score):
@@ -222,7 +202,6 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _is_complete(line: Mapping[str, Any], to_score: bool) -> bool:
-    """Return whether the rollout of a line need not be run again."""
     kinds = {"state": dict, "as_given": list, "completion": str | list}
     is_usable = not (to_score and line.get("lossy") and "reward" not in line)
     return is_usable and all(isinstance(line.get(name), kind) for name, kind in kinds.items())
@@ -249,7 +228,6 @@ def _as_fields(values: list[Any]) -> list[Any]:
 
 
 def _with_calls(messages: Any) -> Any:
-    """Return messages with tool calls as ``Fields``, as in a generated rollout."""
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
             message["tool_calls"] = _as_fields(message["tool_calls"])

@@ -149,7 +149,6 @@ class MultiTurnEnv(Environment):
         return bool(await maybe_await(self.is_completed(context, state, **kwargs)))
 
     def _add_response(self, state: State, response: Any) -> None:
-        """Add a response of the model to the state."""
         dumped = response.model_dump(mode="json", warnings=False) if hasattr(response, "model_dump") else response
         state["responses"].append(Fields(dumped) if isinstance(dumped, dict) else dumped)
         state["turn"] += 1
@@ -171,7 +170,6 @@ def _check_state(value: Any, name: str) -> State:
 
 
 def _add_reply(state: State, reply: Any) -> None:
-    """Add a reply of the environment to the state."""
     kind = str if isinstance(state["completion"], str) else list
     if not isinstance(reply, kind):
         raise TypeError(f"env_response returned {type(reply).__name__} where {kind.__name__} belongs")
@@ -179,7 +177,6 @@ def _add_reply(state: State, reply: Any) -> None:
 
 
 def _call_fields(call: Any) -> dict[str, Any]:
-    """Return a tool call as a dict, as in the protocol."""
     return dict(call) if isinstance(call, dict) else dict(call.model_dump(exclude_unset=True, warnings=False))
 
 

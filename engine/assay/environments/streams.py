@@ -17,10 +17,7 @@ class NotACompletion(Exception):  # noqa: N818  (``error`` shows the name, and u
 
 
 class Fields(dict[str, Any]):
-    """A JSON object whose fields are also attributes, as in the openai package: ``response.choices[0].message.content``.
-
-    States keep responses and tool calls in this form: they read like the objects of that package and equal their saved form.
-    """
+    """A JSON object whose fields are also attributes, as in the openai package: ``response.choices[0].message.content``."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -87,7 +84,6 @@ async def gather(stream: AsyncIterator[Any], message_type: str) -> Any:
 
 
 def _add_choice(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
-    """Add a chunk of one choice to the choice so far."""
     delta, index = part.pop("delta", None), int(part.get("index") or 0)
     choice = choices.setdefault(index, {})
     _add_fields(choice, part)
@@ -96,7 +92,6 @@ def _add_choice(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> Non
 
 
 def _add_fields(target: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Add a chunk to an object: texts and lists are extended, fields of ``_REPLACED_FIELDS`` are replaced."""
     for name, value in piece.items():
         before = target.get(name)
         if before is None or name in _REPLACED_FIELDS:
@@ -114,7 +109,6 @@ def _add_fields(target: dict[str, Any], piece: Mapping[str, Any]) -> None:
 
 
 def _merge_items(value: Any) -> Any:
-    """Return a first value; in a list, chunks of the same item are merged."""
     if not isinstance(value, list):
         return value
     items: list[Any] = []
@@ -123,7 +117,6 @@ def _merge_items(value: Any) -> Any:
 
 
 def _extend(items: list[Any], pieces: list[Any]) -> None:
-    """Extend a list: chunks with an ``index`` (tool calls) are merged into their item, others (log-probabilities) appended."""
     for piece in pieces:
         index = piece.get("index") if isinstance(piece, Mapping) else None
         same = next((item for item in items if item.get("index") == index), None) if index is not None else None

@@ -22,11 +22,7 @@ def _name(tool: Callable[..., Any]) -> str:
 
 
 def tool_schema(tool: Callable[..., Any]) -> dict[str, Any]:
-    """Return a function as a tool of an OpenAI-compatible request; its docstring describes it and, under ``Args:``, its parameters.
-
-    Args:
-        tool: A function, or an object that can be called, whose parameters have names. Those without annotations take any value.
-    """
+    """Return a function as a tool of an OpenAI-compatible request; its docstring describes it and, under ``Args:``, its parameters."""
     lines = (inspect.getdoc(tool) or "").splitlines()
     sections = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
     described = {match[1]: match[2] for line in lines if (match := _ARGUMENT.match(line))}
@@ -127,11 +123,6 @@ class ToolEnv(MultiTurnEnv):
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a call.
-
-    Raises:
-        ValueError: They are no JSON object.
-    """
     arguments = json.loads(text or "{}")
     if not isinstance(arguments, dict):
         raise ValueError(f"The arguments are no JSON object: {text}")

@@ -36,11 +36,7 @@ _GOLD = {"typed": pl.String, "expected": pl.String, "object": pl.String, "golds"
 
 
 def outcomes_of(scorer: Function, calls: Sequence[Call], limits: Limits | None = None) -> list[Outcome]:
-    """Score outputs with a function, each with its expected value and params; this is the definition.
-
-    An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``. For a built-in function, a list
-    is a list of golds: the best score counts.
-    """
+    """Score outputs with a function, each with its expected value and params; this is the definition."""
     if scorer.builtin:
         golds = [[*golds_of(expected)] or [None] if is_listed(expected) else [expected] for _, expected, _ in calls]
         alone = [(text, gold, params) for (text, _, params), own in zip(calls, golds, strict=True) for gold in own]
@@ -64,7 +60,6 @@ def _failed(scorer: Function, exception: BaseException) -> Outcome:
 
 
 def _outcome(scorer: Function, call: Call, reward: float | None = None) -> Outcome:
-    """Make one call, unless its reward is known."""
     try:
         if scorer.explain is not None:
             reason, error = scorer.explain(*call)
@@ -96,9 +91,6 @@ def why_unscored(name: str, *, absent: bool) -> str | None:
     if scorer is None:
         return f'unknown verifier function "{name}"' if name else NO_FUNCTION
     return MISSING if scorer.builtin and absent else None
-
-
-# ── a batch ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
@@ -149,7 +141,6 @@ def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> 
 
 
 def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limits | None) -> pl.Series:
-    """Answer where some rows have lists of golds for a twin, nine times as fast as their calls: each gold is a row, the best counts."""
     rows = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
     rows = rows.with_row_index("row")
     lists = rows.filter(listed).drop("expected")
@@ -177,7 +168,6 @@ def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limit
 def _answer_small_batch(
     scorers: Mapping[str, Function], columns: Sequence[pl.Series], limits: Limits | None
 ) -> pl.Series:
-    """Answer without a query, which costs more than a few calls."""
     *triples, names = (series.to_list() for series in columns)
     rows = [*zip(*triples, strict=True)]
     answers: list[dict[str, Any] | None] = [None] * len(rows)
@@ -190,7 +180,6 @@ def _answer_small_batch(
 
 
 def _outcomes(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
-    """Call a function once for each distinct text, expected value and params, the latter two as JSON text."""
     distinct = [*dict.fromkeys(triples)]
     read = cache(json.loads) if scorer.builtin else json.loads  # a user's function may change what it gets
     calls = [
@@ -202,7 +191,6 @@ def _outcomes(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limi
 
 
 def _run_twins(scorer: Function, frame: pl.DataFrame) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
-    """Return the answers of the function's twin, and the rows for the function itself."""
     rest = []
     if frame["typed"].null_count() < frame.height:
         if scorer.builtin:  # compares with str() of any value
@@ -225,7 +213,6 @@ def _run_twins(scorer: Function, frame: pl.DataFrame) -> tuple[list[pl.DataFrame
 def _param_sets(
     scorer: Function, frame: pl.DataFrame, rest: list[pl.DataFrame]
 ) -> Iterator[tuple[pl.DataFrame, dict[str, Any]]]:
-    """Yield the rows that the twin can take, grouped by the params that it reads; ``rest`` receives the others."""
     used = once(pl.col("params"), partial(_used_params, scorer=scorer), pl.String).fill_null("{}")
     frame = frame.with_columns_seq(set=used)
     counts = frame["set"].value_counts()
@@ -238,11 +225,6 @@ def _param_sets(
 
 
 def _used_params(params: pl.Series, scorer: Function) -> pl.Series:
-    """Reduce params to those that the function reads, with sorted keys.
-
-    Every row may differ, so columns do most of it. In an object of plain values, a name that occurs once and before a colon is
-    a key.
-    """
     text = pl.col("params")
     used = text
     if scorer.params is not None:
@@ -266,7 +248,6 @@ def _used_params(params: pl.Series, scorer: Function) -> pl.Series:
 
 
 def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> pl.DataFrame:
-    """Run the twin; the score is null where the function must run, everywhere if the twin cannot run."""
     assert scorer.expr is not None  # noqa: S101  (only functions with a twin come here)
     twin = None
     try:
@@ -291,7 +272,6 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
 
 
 def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[str, Any]) -> pl.DataFrame:
-    """Add the twin's ``answer`` to the rows; a TypeError if it is no number, or depends on other rows."""
     if not isinstance(twin, pl.Expr):
         raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
     if not (scorer.builtin or scorer.twin_is_elementwise(twin, params, ("text", "expected"))):

@@ -53,8 +53,6 @@ class OnRow(RunCheck):
         super().__init__(params)
         self.default = default
 
-    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
-
     def verifier(self, row: Row) -> RowVerifier:
         """Return the verifier that the row carries."""
         return verifier_of(row, self.default)
@@ -70,8 +68,6 @@ class OnRow(RunCheck):
             return Outcome(0.0, NO_REWARD, NO_REWARD)
         call = (row["completion"], request.expected, dict(request.params or {}))
         return outcomes_of(scorer, [call], self.limits if scorer.builtin else None)[0]
-
-    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def request_lane(self) -> Lane:
         """Return the lane of ``verifier``, a column of ``ROW_VERIFIER``."""
@@ -177,14 +173,7 @@ class RowVerifierCheck(OnRow):
 
 
 class Named(OnRow):
-    """The reward of a registered function, called with one gold and one set of params: a member of a rubric, or part of a check.
-
-    Args:
-        fn: Its name in the registry.
-        params: Its params; values may be references.
-        gold: A literal, a reference, or a list of these; None for the row's ``expected``, else its ``answer``, else its ``target``.
-        missing: Why a row has no verifier that lacks a gold or the value of a param; ``""`` if it has one.
-    """
+    """The reward of a registered function, called with one gold and one set of params: a member of a rubric, or part of a check."""
 
     extra = ""
     may_read: ClassVar[tuple[str, ...]] = GOLD_COLUMNS
@@ -240,7 +229,6 @@ class Named(OnRow):
         return _struct(constant, {**gold, "problem": problem})
 
     def _gold_exprs(self, schema: pl.Schema, own: str | None) -> dict[str, pl.Expr] | None:
-        """Return the gold of each row as text or as JSON text; None if it takes Python to read the row."""
         reference = self.slot if own is None else Reference((Path((own,)),))
         if not isinstance(reference, Reference) or any(isinstance(v, Reference) for v in self.fn_params.values()):
             return None
@@ -277,13 +265,7 @@ class FunctionParams(Params):
 
 
 class Registered(OnRow):
-    """The reward of a registered function, called with an `expected` and `params`; of several golds, the best counts.
-
-    Args:
-        fn: Its name in the registry.
-        expected: The golds: literals and references. None for the row's ``expected``, else its ``answer``, else its ``target``.
-        params: Its params; values may be references.
-    """
+    """The reward of a registered function, called with an `expected` and `params`; of several golds, the best counts."""
 
     type = "function"
     Params = FunctionParams
@@ -391,7 +373,6 @@ class Registered(OnRow):
 
 
 def _struct(constant: Mapping[str, Any], columns: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Return a column of ``ROW_VERIFIER`` whose fields are constant except some."""
     fields = {name: pl.lit(constant[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
     return pl.struct(column.alias(name) for name, column in ({**fields, **columns}).items())
 

@@ -50,7 +50,6 @@ def _text(value: Any) -> str:
 
 
 def _any_gold(compare: VerifierFn, model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    """Compare with each gold of a list, until one matches; an error counts if all golds raise."""
     golds = golds_of(expected) or [None]
     errors: list[Exception] = []
     for gold in golds:
@@ -135,9 +134,6 @@ def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -
     return 1.0 if tool_calls_differ(_text(model_output), expected, params or {})[0] == "" else 0.0
 
 
-# ── twins ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``exact_match`` as an elementwise expression."""
     return equal_expr(output, expected, lowered=bool(params.get(IGNORE_CASE)))
@@ -153,25 +149,9 @@ def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, An
     return search_patterns_expr(output, expected, re.IGNORECASE if params.get(IGNORE_CASE) else 0)
 
 
-# ── the registry ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Function:
-    """A registered function.
-
-    Attributes:
-        name: The name that rows use.
-        fn: The definition.
-        expr: Its twin; if None, the function runs once for each distinct (text, expected, params).
-        params: The params that it reads; rows that differ only in others run together. None if it may read any.
-        builtin: Whether it is part of Assay: it needs an ``expected``, and its twin takes every ``str(expected)``.
-        takes_json: Whether its twin takes an object as JSON text instead.
-        complaint: Start of the reason of a failing row; the expected value follows in quotes.
-        explain: For a built-in function with its own reasons, run in its place: ``(text, expected, params)`` to a reason, ``""`` for a
-            match, and an error.
-        many: For a built-in function, many calls at once within the limits of a run: a reward or an exception for each.
-    """
+    """A registered function."""
 
     name: str
     fn: VerifierFn
@@ -260,13 +240,7 @@ def adopt(functions: Iterable[Function]) -> None:
 
 @dataclass(frozen=True)
 class Reference:
-    """What stands for a registered function on its way to another process.
-
-    Attributes:
-        name: Its name in the registry.
-        code: Where it comes from, and the hash of its source.
-        fn: The function, where it travels itself.
-    """
+    """What stands for a registered function on its way to another process."""
 
     name: str
     code: dict[str, Any]
@@ -279,11 +253,7 @@ class Reference:
         return cls(name, described(fn), fn if travels else None)
 
     def resolve(self) -> VerifierFn:
-        """The function, registered in this process.
-
-        Raises:
-            UsageError: It is not registered here and did not travel, or the name is that of another function.
-        """
+        """The function, registered in this process."""
         if self.name not in _REGISTRY and self.fn is not None:
             _REGISTRY[self.name] = Function(self.name, self.fn)
         known = function(self.name)
@@ -346,7 +316,6 @@ def register_fn(
 
 
 def _check_signature(fn_name: str, fn: VerifierFn) -> None:
-    """Refuse a function that no row could call."""
     try:
         signature = inspect.signature(fn)
     except ValueError:  # written in C, without a description of its parameters
@@ -362,7 +331,6 @@ def _check_signature(fn_name: str, fn: VerifierFn) -> None:
 
 
 def _check_twin(fn_name: str, expr: FnExpr) -> None:
-    """Reject a twin of the wrong type at registration rather than in the middle of a run."""
     schema = {"model_output": pl.String, "expected": pl.String}
     try:
         twin = expr(pl.col("model_output"), pl.col("expected"), {})

@@ -26,16 +26,7 @@ _NO_NAME = "verifier.fn_name is not a string"
 
 @dataclass(frozen=True)
 class RowVerifier:
-    """The verifier that a row carries.
-
-    Attributes:
-        fn: Name of the function; ``""`` if neither the row nor the run names one.
-        expected: The expected value, any JSON value; None if absent.
-        params: Params of the function.
-        problem: Why the row cannot be scored; ``""`` if it can.
-        refused: Whether a run with such a row stops before it scores anything.
-        doubt: A likely mistake in a row that can be scored: fields that nothing reads.
-    """
+    """The verifier that a row carries."""
 
     fn: str = ""
     expected: Any = None
@@ -85,7 +76,6 @@ def unread(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a column's value to plain JSON data; a null field of a struct was absent before rows got one type."""
     if isinstance(value, Mapping):
         if [*value] == [JSON]:
             return untyped(value)
@@ -93,9 +83,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     return value if isinstance(value, str | int | float | None) else str(value)
-
-
-# ── expected values ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def gold_column(columns: Container[str]) -> str | None:

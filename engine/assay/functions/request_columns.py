@@ -53,7 +53,6 @@ Field = tuple[pl.Expr, Any]
 
 
 def _fields(schema: pl.Schema) -> dict[str, Field]:
-    """Return the parts of a verifier, from columns or from the fields of one struct, each with its type."""
     if VERIFIER not in schema:
         columns = {name: name for name in VERIFIER_COLUMNS if name in schema}
         if (gold := gold_column(schema)) is not None:
@@ -74,9 +73,6 @@ def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:
     )
 
 
-# ── JSON text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 _HOLE = "\ue000gold\ue000"
 _KEY = '"expected":'
 _FLAT = rf"\A{FLAT_OBJECT}\z"
@@ -86,7 +82,6 @@ _PLAIN_ESCAPE = r'\\(["\\/])'
 
 
 def _read_texts(texts: pl.Series, default: str) -> pl.Series:
-    """Read verifiers from JSON text: by their templates if those are few, and the rest one by one."""
     if is_small(texts):
         return _read_in_python(texts, default)
     result = _read_templates(texts, default)
@@ -100,12 +95,6 @@ def _read_texts(texts: pl.Series, default: str) -> pl.Series:
 
 
 def _read_templates(texts: pl.Series, default: str) -> pl.Series:
-    """Read verifiers that differ only in their expected value; null for the others.
-
-    A text without its expected value is a template. There are few, so Python parses each with a placeholder in the gap. If the
-    placeholder comes back as ``expected``, any other JSON value in its place would too: a string (parsed in Python if it has
-    escapes other than an escaped quote, slash or backslash) or a flat object, which stays text.
-    """
     frame = texts.to_frame("text").select_seq(pl.col("text").str.splitn(_KEY, 2).struct.rename_fields(["head", "rest"]))
     frame = frame.unnest("text").with_columns_seq(pl.col("rest").str.strip_chars_start(" \t\n\r"))
     rest, is_text = pl.col("rest"), pl.col("rest").str.starts_with('"')
@@ -156,11 +145,7 @@ def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
     return pl.DataFrame({name: [row[name] for row in verifiers] for name in fields}, schema=fields).to_struct()
 
 
-# ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
-    """Build the struct from columns; anything that is not plain text is read row by row."""
     absent: Field = (pl.lit(None, dtype=pl.String), pl.Null())
     kind, fn = (fields.get(own_name, absent) for own_name in ("kind", FN_NAME))
     expected, expected_type = fields.get(EXPECTED, absent)
@@ -199,14 +184,12 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
 
 
 def _list_json(lists: pl.Expr) -> pl.Expr:
-    """Return lists of texts as JSON text; null for null."""
     whole = pl.struct(lists.alias(EXPECTED)).struct.json_encode()
     text = whole.str.strip_prefix(f'{{"{EXPECTED}":').str.strip_suffix("}")
     return pl.when(lists.is_not_null()).then(text)
 
 
 def _is_safe(dtype: Any) -> bool:
-    """Whether Polars writes values of a type as exact JSON: text, integers, Booleans, and structs and lists of them."""
     if isinstance(dtype, pl.Struct):
         return all(_is_safe(field.dtype) for field in dtype.fields)
     if isinstance(dtype, pl.List):
@@ -218,7 +201,6 @@ _PARAMS = pl.Struct({"params": pl.String, "problem": pl.String})
 
 
 def _row_params(schema: pl.Schema) -> pl.Expr:
-    """Return params as canonical JSON text, and any problem with them; null if the whole row is read in Python."""
     params, dtype = _fields(schema).get(PARAMS, (pl.lit(None, dtype=pl.String), None))
     if dtype is None or not _is_safe(dtype):
         return pl.lit(None, dtype=_PARAMS)

@@ -53,19 +53,7 @@ def tool_call(value: Any) -> dict[str, Any] | None:
 
 
 def tool_calls_differ(output: str, expected: Any, params: Mapping[str, Any]) -> Verdict:
-    """Compare a tool call with the expected one; this is the definition.
-
-    Args:
-        output: The completion's text.
-        expected: The expected call, an object or its text.
-        params: ``coordinate_tolerance``, default 25, inclusive, on each axis.
-
-    Returns:
-        The first field that differs, ``""`` if none does; and an error if the expected call cannot be used.
-
-    Raises:
-        ValueError, TypeError: The tolerance is not a number.
-    """
+    """Compare a tool call with the expected one; this is the definition."""
     reference = tool_call(expected)
     if reference is None:
         return _NO_GOLD, f"ValueError: {_NO_GOLD}"
@@ -102,16 +90,7 @@ def _differs(name: str, expected: Any) -> str:
 
 
 def tool_calls_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
-    """``tool_calls_differ`` as an elementwise expression.
-
-    Args:
-        output: The completions' texts, String.
-        expected: The expected calls as text, String.
-        params: As in ``tool_calls_differ``.
-
-    Returns:
-        A struct of ``score`` (Boolean, null where the definition must run), ``reason`` and ``error``.
-    """
+    """``tool_calls_differ`` as an elementwise expression."""
     tolerance = int(params.get(TOLERANCE, _DEFAULT_TOLERANCE))
     run = partial(_match_batch, tolerance=max(-1, min(tolerance, 2 * _FARTHEST)))
     return pl.map_batches([output, expected], run, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
@@ -136,11 +115,6 @@ _Read = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 
 def _read_flat(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Read a field of texts that match ``_FLAT``; ``rest`` is the text after its key.
-
-    No key there has escapes, so a field that occurs once is what follows its name in quotes. In doubt: a name that occurs twice
-    (the last one wins, or one is a value), and a value with escapes.
-    """
     key, source = f'"{name}"', pl.col("source")
     start = source.str.find(key, literal=True) + len(key)  # in bytes
     frame = frame.with_columns_seq(rest=source.cast(pl.Binary).bin.slice(start).cast(pl.String))
@@ -150,7 +124,6 @@ def _read_flat(frame: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _read_any(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Read a field with the JSON parser of Polars; null means that the field is absent, or that the JSON is not accepted."""
     source = pl.col("source").str
     value, doubt = source.json_path_match(f"$.{name}"), pl.lit(value=False)
     if name == _AT:  # a string that looks like a list has no first element
@@ -163,13 +136,11 @@ def _read_any(frame: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _axes() -> tuple[pl.Expr, pl.Expr]:
-    """Return the axes of ``value``; null where it is not a list of two short integers."""
     pair = pl.col("value").str.extract_groups(_PAIR).struct
     return pair.field("1").cast(pl.Int64), pair.field("2").cast(pl.Int64)
 
 
 def _golds(texts: pl.Series) -> pl.DataFrame:
-    """Prepare expected calls for comparison by columns: one row of ``_GOLD`` for each text."""
     frame = texts.to_frame("source").with_row_index("at").with_columns_seq(known=pl.col("source").str.contains(_FLAT))
     members = pl.when(pl.col("source").str.starts_with('{"tool"')).then(pl.col("source").str.strip_prefix("{"))
     flat, value = frame.filter("known").with_columns_seq(members=members.str.strip_suffix("}")), pl.col("value")
@@ -190,7 +161,6 @@ def _golds(texts: pl.Series) -> pl.DataFrame:
 
 
 def _gold(text: str) -> tuple[Any, ...]:
-    """Prepare one expected call: a row of ``_GOLD``."""
     unknown = (False, *[None] * (len(_GOLD) - 2))
     reference = tool_call(text)
     if reference is None:
@@ -212,7 +182,6 @@ def _gold(text: str) -> tuple[Any, ...]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is a string that is not also the text of a number, constant, list or object."""
     return isinstance(value, str) and not _LIKE_JSON.match(value) and mended(value) == value
 
 
@@ -240,11 +209,6 @@ def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
 
 
 def _as_written(frame: pl.DataFrame, golds: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split rows that match ``_FLAT``: those that contain the expected call verbatim and its fields nowhere else; the others.
-
-    Only calls that begin with ``tool`` are searched for: the first ``"tool"`` before a colon is a key, because no key has escapes,
-    and members follow it. A number at the end may continue in the text, but no compared field is a number.
-    """
     source, members, size = pl.col("source").cast(pl.Binary), pl.col("members"), pl.col("size")
     start = pl.col("source").str.find(f'"{_ALWAYS[0]}"', literal=True)  # in bytes
     frame = frame.with_columns_seq(start=start, members=golds["members"].gather(frame["which"]))
@@ -261,10 +225,6 @@ def _as_written(frame: pl.DataFrame, golds: pl.DataFrame) -> tuple[pl.DataFrame,
 def _compared(
     frame: pl.DataFrame, golds: pl.DataFrame, read: _Read, tolerance: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return rows with their ``reason``, null if nothing differs; and rows that remain in doubt.
-
-    Each field is read only where all earlier fields are equal: reading is the most expensive step.
-    """
     kept, answers, doubtful = frame.columns, [], [frame.clear()]
     for name in (*_FIELDS, _AT):
         if golds[name].null_count() == golds.height:
@@ -290,7 +250,6 @@ def _compared(
 
 
 def _differs_expr(name: str) -> pl.Expr:
-    """``_differs`` of the ``wanted`` fields."""
     before, wanted = f"{name} differs: expected ", pl.col("wanted")
     if name == _AT:
         return pl.concat_str(pl.lit(before), wanted)
@@ -299,7 +258,6 @@ def _differs_expr(name: str) -> pl.Expr:
 
 
 def _span(output: pl.Series) -> pl.Series:
-    """Cut outputs to the span from the first brace to the last; null where there is none."""
     bare = pl.col("output").str.strip_chars(" \t\n\r`").str.strip_prefix("json").str.strip_chars_start(" \t\n\r")
     whole = bare.str.starts_with("{") & bare.str.ends_with("}")
     braced = pl.col("output").str.contains("{", literal=True) & pl.col("output").str.contains("}", literal=True)

@@ -22,13 +22,7 @@ _Result = tuple[float | None, str | None, Graded | None]
 
 
 class Reward(RunCheck):
-    """The reward of one function.
-
-    Args:
-        rewards: The functions of the rubric, which run together.
-        at: The position of this function among them.
-        weight: Its weight in the rubric; a negative weight makes it a penalty, 0 a metric.
-    """
+    """The reward of one function."""
 
     type = "function"
     graded = True
@@ -150,7 +144,6 @@ class Metric(Reward):
 
 
 def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[_Result]]:
-    """Score rows for the row loop; results by row, then by function."""
     names = rewards.read_from(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in names}
     parts = [*zip(*rewards.score(columns, len(rows)), strict=True)]
@@ -161,10 +154,7 @@ def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[_Result]]:
 
 
 class RewardCheck(Reward):
-    """The reward of one function, ``module:name``, called with what the check reads as ``completion`` and with columns by their names.
-
-    Where a function of TRL's shape returns None, the check does not apply to the row.
-    """
+    """The reward of one function, ``module:name``, called with what the check reads as ``completion`` and with columns by their names."""
 
     def __init__(self, path: str, function: RewardFunction, limits: Limits | None = None) -> None:
         # the run counts its rollouts itself

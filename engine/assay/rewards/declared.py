@@ -11,12 +11,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Declared:
-    """What ``@assay.reward`` declares.
-
-    Attributes:
-        batched: Whether the function takes lists, of any rollouts, and returns a list.
-        metrics: Names of the metrics in the mappings that it returns.
-    """
+    """What ``@assay.reward`` declares."""
 
     batched: bool = False
     metrics: tuple[str, ...] = ()

@@ -53,7 +53,6 @@ def reward_named(path: str) -> Any:
 
 
 def _module_of(file: str) -> str:
-    """Return the module of a file that the user has named; the disk is not asked."""
     parts = tuple(part for part in file.split("/") if part != ".")
     modules = {module for path, module in _FILES.items() if path.parts[-len(parts) :] == parts}
     if len(modules) != 1:
@@ -63,5 +62,4 @@ def _module_of(file: str) -> str:
 
 
 def _is_own(func: Any, module: str) -> bool:
-    """Return whether a function is defined in a module, so that what the module imports is not offered to specs."""
     return callable(func) and getattr(innermost(func), "__module__", None) == module

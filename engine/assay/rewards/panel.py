@@ -34,13 +34,7 @@ _logger = logging.getLogger("assay.rewards")
 
 
 class Results(NamedTuple):
-    """The outcomes of calls.
-
-    Attributes:
-        scores: For each function, its rewards; None where it does not apply.
-        errors: For each function, its errors by row.
-        remarks: For each function, what it returned beside its rewards, by row.
-    """
+    """The outcomes of calls."""
 
     scores: list[list[float | None]]
     errors: list[dict[int, str]]
@@ -52,19 +46,7 @@ Host = Callable[[Work, Limits], None]
 
 
 class Rewards:
-    """The functions of a rubric, run together: first rollout by rollout, then in batches, then example by example.
-
-    A group function takes all rollouts of an example at once, a batched one any rollouts. The rubrics of a ``RubricGroup`` run one after another, as in its
-    ``score_rollouts``: a rubric sees what earlier ones wrote into the states.
-
-    Args:
-        functions: The functions, in order.
-        limits: Limits of the run.
-        side_by_side: Run the asynchronous functions of one rollout concurrently.
-        host: Makes the calls.
-        rubrics: The rubric of each function; by default, all belong to the same one.
-        alone: Whether no other member gives a reward.
-    """
+    """The functions of a rubric, run together: first rollout by rollout, then in batches, then example by example."""
 
     def __init__(
         self,
@@ -112,7 +94,6 @@ class Rewards:
         return [name for name in columns if name in self.columns or (self.takes_all and not name.startswith(HIDDEN))]
 
     def _by_name(self, columns: Iterable[str]) -> list[str]:
-        """Return the columns that the functions take by their own names."""
         if not self.takes_all:
             return [name for name in columns if name in self.others]
         return [name for name in columns if self._takes_lists or name in self.others or name not in ARGUMENTS]
@@ -121,8 +102,6 @@ class Rewards:
         """Stop the worker processes of the host, if any."""
         if (close := getattr(self._host, "close", None)) is not None:
             close()
-
-    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def score(self, columns: Mapping[str, Sequence[Any]], rows: int, read: Container[str] = ()) -> Results:
         """Score rollouts, given their columns as loaded, without null completions; values of the columns ``read`` need no conversion."""
@@ -146,15 +125,7 @@ class Rewards:
         seconds: list[float] | None = None,
         absent: tuple[str, ...] = (),
     ) -> Generator[Work, None, Results]:
-        """Yield the work piece by piece; the caller does each piece before it asks for the next.
-
-        Args:
-            values: A column for each of ``arguments``.
-            keys: The example of each rollout, None if unknown; for group functions.
-            rows: How many rollouts there are.
-            seconds: Receives the seconds each rollout took.
-            absent: Arguments that the rollouts do not have; functions use their defaults.
-        """
+        """Yield the work piece by piece; the caller does each piece before it asks for the next."""
         rows_of_values = list(zip(*values.values(), strict=True)) if values else [()] * rows
         scoring = _Scoring(self, tuple(values), rows_of_values, absent)
         tick = self.limits.tick
@@ -182,7 +153,6 @@ class Rewards:
         return Results(plain, scoring.errors, remarks)
 
     def _turns(self) -> list[list[int]]:
-        """Return the positions of the functions that run together, one list for each turn."""
         places = range(len(self.functions))
         # without functions of lists, rollouts are scored one at a time, so the order of rubrics holds within each rollout
         if not (any(function.takes_lists for function in self.functions) and self.rubrics):
@@ -190,7 +160,6 @@ class Rewards:
         return [[*turn] for _, turn in groupby(places, key=self.rubrics.__getitem__)]
 
     def _report(self, errors: Sequence[Mapping[int, str]], remarks: Sequence[Mapping[int, Graded]]) -> None:
-        """Log the first errors of each function, and warn once about each entry of a mapping that is not a declared metric."""
         for function, messages, logged in zip(self.functions, errors, self._logged, strict=True):
             for message in dict.fromkeys(messages.values()):
                 if message not in logged and len(logged) < _LOGGED:
@@ -203,8 +172,6 @@ class Rewards:
                     dropped.add(name)
                     message = f"{function.name} returns `{name}`, which is not a declared metric and is dropped: "
                     warnings.warn(f"{message}@assay.reward(metrics=[{name!r}])", AssayWarning, stacklevel=2)
-
-    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lane(self) -> Lane:
         """Return a struct column: the reward and the error of each function, by its position."""
@@ -246,8 +213,6 @@ class Rewards:
 
 @dataclass
 class _Scoring:
-    """The calls on some rollouts, given the names and the values of their arguments; scores and errors are by function and row."""
-
     rewards: Rewards
     names: Sequence[str]
     values: Sequence[Sequence[Any]]
@@ -258,7 +223,6 @@ class _Scoring:
         self.errors: list[dict[int, str]] = [{} for _ in self.rewards.functions]
 
     def work(self, numbers: Sequence[int], rows: Sequence[Sequence[Any]], read: Callable[[Any], Any]) -> Work:
-        """Return the calls of some functions on rows of arguments."""
         functions = [self.rewards.functions[number] for number in numbers]
         return Work(
             [function.caller(self.names, self.absent) for function in functions],
@@ -271,7 +235,6 @@ class _Scoring:
         )
 
     def by_example(self, numbers: Sequence[int], keys: Sequence[Any]) -> Generator[Work, None, None]:
-        """Run functions that see all rollouts of an example: one call for each example."""
         if not numbers:
             return
         members: dict[Any, list[int]] = {}
@@ -305,7 +268,6 @@ class _Scoring:
     def _lists(
         self, numbers: Sequence[int], groups: Sequence[Sequence[int]]
     ) -> Generator[Work, None, dict[int, list[Sequence[int]]]]:
-        """Call functions on groups of rows; return the groups whose call failed, except by a timeout, by function."""
         rows = [[[self.values[row][place] for row in group] for place in range(len(self.names))] for group in groups]
         work = self.work(numbers, rows, _settle_list)
         yield work
@@ -329,13 +291,11 @@ class _Scoring:
 
 
 def _argument_expr(name: str) -> pl.Expr:
-    """Return a column that functions take: the completion as it was loaded, unless they are about something else."""
     is_loaded = name != COMPLETION or is_about_completion()
     return exactly(name).alias("argument") if is_loaded else text().alias(name)
 
 
 def _parts(function: RewardFunction) -> list[str]:
-    """Return the fields of a function in the lane: numbers are ``score`` and metrics, texts the others."""
     return ["score", "error", "reason", *(f"metric/{name}" for name in function.metrics)]
 
 
@@ -361,7 +321,6 @@ def _series(
 
 
 def _settle_list(result: Any) -> tuple[Any, str | None]:
-    """Return the list of rewards that a group function returned, each one settled, and the error."""
     try:
         # convert to numbers here, where the call is made: other values may not be picklable
         return [(None, None) if reward is None else graded(reward) for reward in listed(result)], None

@@ -27,24 +27,7 @@ def name_of(func: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RewardFunction:
-    """A reward function with the arguments it takes.
-
-    Attributes:
-        name: Its name, unique among the functions it runs with.
-        func: The function.
-        objects: The rubric's own objects that it takes, by name.
-        arguments: Names of the arguments of a rollout that it takes; for a group function, in the singular.
-        required: Those of ``arguments`` that it names and has no default for.
-        optional: Those that it names and has a default for.
-        keywords: The same names as its signature has them.
-        leading: Names of ``objects`` that its first parameters take.
-        group: Whether it takes all rollouts of an example and returns a list.
-        batched: Whether it takes any rollouts at once and returns a list, as TRL's functions do.
-        takes_all: Whether it takes all columns of the rollouts.
-        metrics: Metrics that it declares.
-        positional: How many of its first arguments are passed by position, which is faster, and necessary for some.
-        is_async: Whether it is known to be asynchronous before it is called.
-    """
+    """A reward function with the arguments it takes."""
 
     name: str
     func: Callable[..., Any]
@@ -100,7 +83,6 @@ class RewardFunction:
 def _on_values(
     func: Callable[..., Any], first: Sequence[int], named: Sequence[tuple[str, int]]
 ) -> Callable[[Sequence[Any]], Any]:
-    """Return a function of one sequence, with as little work for a call as its arguments need."""
     if named:
         return lambda values: func(*[values[at] for at in first], **{name: values[at] for name, at in named})
     if not first:
@@ -115,16 +97,7 @@ def _on_values(
 def reward_function(
     func: Callable[..., Any], objects: Mapping[str, Any] | None = None, name: str = ""
 ) -> RewardFunction:
-    """Inspect which arguments a function takes.
-
-    Args:
-        func: Takes the arguments and columns that it names, or all of them if it has ``**kwargs``.
-        objects: The rubric's own objects, passed to functions that name them.
-        name: A name to use instead of its own.
-
-    Raises:
-        TypeError: It is not callable, or its parameters cannot be inspected.
-    """
+    """Inspect which arguments a function takes."""
     if not callable(func):
         raise TypeError(f"a reward function must be callable, got {type(func).__name__}: {func!r}")
     name = name or name_of(func)
@@ -173,7 +146,6 @@ def reward_function(
 
 
 def _arguments_of(named: Sequence[str], *, takes_all: bool, batched: bool, group: bool) -> dict[str, str]:
-    """Return the arguments that a function takes, by their names in its signature; columns have the prefix ``COLUMN``."""
     plurals = {plural: argument for plural, argument in PLURALS.items() if plural in named}
     singulars = {argument: argument for argument in ARGUMENTS if argument in named}
     columns = {name: COLUMN + name for name in named if name not in PLURALS and name not in ARGUMENTS}
@@ -182,9 +154,6 @@ def _arguments_of(named: Sequence[str], *, takes_all: bool, batched: bool, group
     if batched:
         return ({"prompts": "prompt", "completions": "completion"} if takes_all else {}) | plurals | singulars | columns
     return (dict(zip(ARGUMENTS, ARGUMENTS, strict=True)) if takes_all else singulars) | columns
-
-
-# ── the outcome of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def verdict(reward: float | None, error: str | None, reason: str, weight: float) -> Outcome:

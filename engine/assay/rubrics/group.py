@@ -10,8 +10,6 @@ from assay.types import RewardFunc, RolloutScore, RolloutScores
 
 
 class _NoRubricError(AssertionError, ValueError):
-    """A group without rubrics; releases of ``verifiers`` raise either of the two types."""
-
     def __init__(self) -> None:
         super().__init__("RubricGroup must have at least one rubric")
 

@@ -76,7 +76,6 @@ def _is_class(member: Any) -> bool:
 
 
 def _registration(member: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name of a registered function and its params; the name is ``""`` if it is not registered."""
     params: dict[str, Any] = {}
     if isinstance(member, partial) and not member.args and [*member.keywords] == ["params"]:
         params = member.keywords["params"]
@@ -86,8 +85,6 @@ def _registration(member: Any) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A registered function with its params, as pickled; a plain pickle would become a reward function when loaded."""
-
     reference: Reference
     member: Any
 
@@ -115,19 +112,7 @@ def specs_of(
     side_by_side: bool = True,
     origin: str = "",
 ) -> tuple[VerifierSpec, ...]:
-    """Return the members of a rubric as verifiers of one plan.
-
-    Args:
-        entries: The members, in order.
-        limits: Limits of the run for reward functions.
-        pass_threshold: The least reward with which a row passes.
-        side_by_side: Run the asynchronous functions of one rollout concurrently.
-        origin: ``module:attribute`` from which worker processes import the rubric, or ``""``.
-
-    Raises:
-        SpecError: There are no members, one cannot be used, or two verifiers have the same id.
-        UsageError: The functions cannot be sent to worker processes.
-    """
+    """Return the members of a rubric as verifiers of one plan."""
     if not entries:
         raise SpecError("The rubric has no reward functions.", "Add one: rubric.add_reward_func(func, weight=1.0)")
     names, functions = _unique_names(entries), functions_of(entries)
@@ -161,7 +146,6 @@ def specs_of(
 def _member(
     name: str, check: Check, share: Share, params: Mapping[str, Any] | None = None, kind: str = FUNCTION
 ) -> VerifierSpec:
-    """Return one check as a verifier of its own."""
     spec = CheckSpec(name, check.type, 1.0, required=False, negate=False, params=dict(params or {}), check=check)
     return VerifierSpec(name, name, 1.0, (spec,), kind=kind, share=share)
 
@@ -182,11 +166,6 @@ def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
 
 
 def _unique_names(entries: Sequence[Entry]) -> list[str]:
-    """Return a unique name for every member: the second ``correct`` becomes ``correct-2``. Verifiers keep their ids.
-
-    Raises:
-        SpecError: Two verifiers have the same id.
-    """
     ids = [entry.member.id for entry in entries if isinstance(entry.member, VerifierSpec)]
     if duplicate := next((verifier_id for verifier_id in ids if ids.count(verifier_id) > 1), None):
         raise SpecError(f'Two verifiers of the rubric have the id "{duplicate}".', "Change one of the ids.")

@@ -111,8 +111,6 @@ class Parser:
 
 
 class _FormatReward:
-    """A callable that a rubric treats as a function; unlike a nested function, it can be pickled."""
-
     __signature__ = inspect.Signature([inspect.Parameter("completion", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
     """The argument that a rubric passes; further ones are ignored."""
 
@@ -138,7 +136,6 @@ def _content_text(message: ChatMessage) -> str:
 
 @functools.cache
 def _warn_of_thoughts(logger: logging.Logger) -> None:
-    """Warn, once per process and class, that some servers remove thoughts before a parser sees them."""
     logger.warning(
         "Expected <think>…</think> in every message. Parsing fails if the server or the chat template removes thoughts, as "
         "with Qwen3 and DeepSeek-R1."
@@ -255,7 +252,6 @@ class XMLParser(Parser):
         return answer
 
     def _has_own_parse(self) -> bool:
-        """Return whether ``parse`` is the method of this class, not overridden by a subclass."""
         return getattr(self.parse, "__func__", None) is XMLParser.parse
 
     def get_format_str(self) -> str:
@@ -335,9 +331,6 @@ def _names(field: Any) -> list[str]:
     if not all(isinstance(name, str) for name in field):
         raise TypeError(f"The names of a field must be strings, got {field!r}.")
     return list(field)
-
-
-# ── for ``extract_fn``; both return what the functions of the same names in ``verifiers`` 0.1.6 return ──────────────────
 
 
 def extract_boxed_answer(text: str) -> str:

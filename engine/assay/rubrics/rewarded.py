@@ -39,7 +39,6 @@ def add_error(state: Any, message: str) -> None:
 
 
 def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return the columns that verifiers read, from the arguments or the fields of ``info``; ``metadata`` defaults to ``info``."""
     columns: dict[str, Sequence[Any]] = {}
     infos = rollouts["info"]
     for name in read_columns(specs):

@@ -46,7 +46,6 @@ _METHODS = ("call_reward_func", "score_rollout", "run_score_rollout", "score_gro
 
 
 def _is_default(method: Any) -> bool:
-    """Return whether a method is defined in this package, so that scoring by columns gives the same result."""
     return str(method.__module__).rpartition(".")[0] == __package__
 
 
@@ -116,8 +115,6 @@ class Rubric:
         vars(self).update(state)
         self.reward_funcs = [unpack(func) for func in self.reward_funcs]
 
-    # ── the members ──────────────────────────────────────────────────────────────────────────────────────────
-
     def get_reward_func_names(self) -> list[str]:
         """Return the names of the members; for a verifier, its id."""
         return [member_name(func) for func in self.get_reward_funcs()]
@@ -185,8 +182,6 @@ class Rubric:
     def _has_default_scoring(self) -> bool:
         return all(_is_default(getattr(type(self), name)) for name in _METHODS[:3])
 
-    # ── one rollout ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def call_reward_func(
         self,
         func: RewardFunc | VerifierSpec,
@@ -243,7 +238,6 @@ class Rubric:
             return await self.score_rollout(*args, **kwargs)
 
     def _inspect(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
-        """Inspect the arguments of a function, once per function and objects."""
         key = (
             func if isinstance(func, MethodType) else id(func)
         )  # bound methods are new but equal objects at each access
@@ -272,8 +266,6 @@ class Rubric:
             if not own_failure(error):
                 raise
             return failed(error)
-
-    # ── many rollouts ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def score_group(self, states: list[State], **kwargs: Any) -> None:
         """Prepare scoring, with all rollouts; override it to compare rollouts and store the results in their states."""
@@ -341,7 +333,6 @@ class Rubric:
     async def _score_one_by_one(
         self, rollouts: Mapping[str, Sequence[Any]], rows: int, max_concurrent: int, kwargs: Mapping[str, Any]
     ) -> RolloutScores:
-        """Score through the overridden methods of a subclass, rollout by rollout."""
         sem: Any = asyncio.Semaphore(max_concurrent) if max_concurrent > 0 else contextlib.nullcontext()
         each = zip(*rollouts.values(), strict=True)
         scores = await asyncio.gather(*(self.run_score_rollout(sem, *values, **kwargs) for values in each))
@@ -356,7 +347,6 @@ class Rubric:
         objects: Mapping[str, Any],
         has_ids: bool,
     ) -> tuple[list[Sequence[float]], dict[str, list[float]]]:
-        """Return the scores of each member for each rollout, and the metrics that functions declare; 0.0 where there is none."""
         funcs = [func for func, _ in self._pairs()]
         positions = [at for at, func in enumerate(funcs) if is_function(func)]
         functions = [self._inspect(funcs[at], objects) for at in positions]

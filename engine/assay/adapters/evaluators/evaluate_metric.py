@@ -57,11 +57,9 @@ def evaluate(spec: Verifiers, *, name: str | None = None, strict: bool = True) -
             )
 
         def add(self, *, prediction: Any = None, reference: Any = None) -> None:
-            """Add a prediction."""
             self.add_batch(predictions=[prediction], references=None if reference is None else [reference])
 
         def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-            """Add predictions, with or without golds."""
             texts = _as_json(() if predictions is None else predictions)
             golds = [_ABSENT] * len(texts) if references is None else _as_json(references)
             if len(texts) != len(golds):

@@ -8,10 +8,7 @@ from typing import Any
 
 
 def register() -> None:
-    """Register the scorers ``assay/reward`` and ``assay/checks``.
-
-    Their argument is not named ``spec``, which Inspect keeps for itself.
-    """
+    """Register the scorers ``assay/reward`` and ``assay/checks``."""
     from inspect_ai.scorer import Scorer, mean, scorer, stderr
 
     of_each = [mean(), stderr()]

@@ -45,7 +45,6 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
             self.column = column
 
         def compute(self, responses: Sequence[Any], docs: Sequence[Any], **_: Any) -> list[float]:
-            """Return the mean of the column for each document."""
             return scores.means(self.column, responses, docs)
 
     def metric(column: str, name: str) -> Any:
@@ -65,14 +64,11 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
 
 
 class _Pass:
-    """The scores of a task's responses, which its metrics share: lighteval gives each of them the same list."""
-
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._of: tuple[Any, list[int], Any] | None = None
 
     def means(self, column: str, responses: Sequence[Any], docs: Sequence[Any]) -> list[float]:
-        """Return the mean of a result column for each document; the first call for these responses scores them."""
         if self._of is None or self._of[0] is not responses:
             texts = [list(response.final_text) for response in responses]
             rows = [_row(doc, text) for doc, several in zip(docs, texts, strict=True) for text in several]

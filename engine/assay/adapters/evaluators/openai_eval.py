@@ -63,12 +63,10 @@ def evals(
             self.plan = plan_of(source, strict=strict)
 
         def eval_sample(self, sample: Mapping[str, Any], *_: Any) -> tuple[str, dict[str, Any]]:
-            """Return the id of a sample, and its columns with the completion."""
             completions = self.completion_fn(prompt=sample[_INPUT]).get_completions()
             return default_recorder().current_sample_id(), {**sample, COMPLETION: next(iter(completions), None)}
 
         def run(self, recorder: Any) -> dict[str, Any]:
-            """Return the final report."""
             samples = [_columns(sample, at, gold) for at, sample in enumerate(self.get_samples(), 1)]
             answered = self.eval_all_samples(recorder, samples)
             scores = self.plan.score_rows([row for _, row in answered])
@@ -86,7 +84,6 @@ def evals(
 
 
 def _columns(sample: Any, at: int, gold: str | None) -> dict[str, Any]:
-    """Return the columns of a sample, without a completion."""
     if not isinstance(sample, Mapping) or _INPUT not in sample:
         raise InputError(f"Sample {at}: expected an object with `{_INPUT}`, what the model is asked.")
     return with_gold(sample, gold or (_IDEAL if _IDEAL in sample else "answer")) | {"prompt": sample[_INPUT]}

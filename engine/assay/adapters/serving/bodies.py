@@ -54,13 +54,7 @@ class ServerLimits:
 
 
 class Refused(Exception):  # noqa: N818  (an answer, not an error of ours)
-    """A request that is refused.
-
-    Args:
-        status: The status of the answer.
-        message: Why.
-        patience: Seconds for which the rest of the body is awaited before the answer, because a client that still sends may lose it.
-    """
+    """A request that is refused."""
 
     def __init__(self, status: int, message: str, patience: float = 30.0) -> None:
         super().__init__(message)
@@ -75,12 +69,7 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(_OPENING + _CLOSING))
 
 
 class Structure:
-    """How many values JSON text has, and how deep they are nested, by its punctuation outside of strings.
-
-    Attributes:
-        values: Values so far: objects, lists, strings, numbers and constants.
-        depth: Levels of the deepest value so far.
-    """
+    """How many values JSON text has, and how deep they are nested, by its punctuation outside of strings."""
 
     def __init__(self) -> None:
         self.values = 1
@@ -101,7 +90,6 @@ class Structure:
         self._last = b'"' if self._in_string else joined[-1:]
 
     def _outside(self, text: bytes) -> bytes:
-        """Return text without space, with a quotation mark for each string."""
         self._rest = b""
         if b"\\" in text:
             text = text.replace(rb"\\", b"")
@@ -116,22 +104,13 @@ class Structure:
 
 @dataclass
 class Body:
-    """A body that has arrived.
-
-    Attributes:
-        content: Its bytes; none after ``parsed``, so that they are not in memory beside its values.
-        values: How many JSON values it has.
-    """
+    """A body that has arrived."""
 
     content: bytearray
     values: int
 
     def parsed(self) -> Any:
-        """Return the body as Python values.
-
-        Raises:
-            Refused: It is not JSON.
-        """
+        """Return the body as Python values."""
         with contextlib.suppress(ValueError):  # a lone surrogate, or no JSON at all
             values = from_json(self.content)  # without the text between, of which a character may take four bytes
             self.content.clear()
@@ -166,16 +145,11 @@ def row_problem(row: Iterable[Any], limits: ServerLimits) -> str | None:
 
 
 def _is_wide(text: str) -> bool:
-    """Return whether a text takes much more memory than its UTF-8: Python keeps each character in as many bytes as the widest."""
     return not text.isascii() and getsizeof(text) > 1.5 * len(text.encode("utf-8", "surrogatepass"))
 
 
 class Bodies:
-    """The bodies of a server's requests: each within limits, and together, too.
-
-    Args:
-        limits: What the server accepts.
-    """
+    """The bodies of a server's requests: each within limits, and together, too."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
@@ -185,11 +159,7 @@ class Bodies:
 
     @contextlib.asynccontextmanager
     async def of(self, request: Any) -> AsyncIterator[Body]:
-        """Read the body of a request; its bytes count as used until the end of the context.
-
-        Raises:
-            Refused: It is too large, has too many values or is nested too deep; it arrives too slowly; or there is no room for it.
-        """
+        """Read the body of a request; its bytes count as used until the end of the context."""
         length = request.headers.get("content-length", "")
         size = int(length) if length.isdecimal() else self._limits.body
         if size > self._limits.body:
@@ -210,7 +180,6 @@ class Bodies:
             self._freed.set()
 
     async def _take(self, size: int) -> int:
-        """Wait, in turn, until so many bytes are free, and take them."""
         try:
             async with asyncio.timeout(self._limits.seconds), self._turn:
                 while self._free < size:
@@ -224,11 +193,6 @@ class Bodies:
     async def _read(
         self, content: bytearray, structure: Structure, pieces: AsyncIterator[bytes], until: int, size: int
     ) -> None:
-        """Add the next pieces of a body, up to a number of bytes.
-
-        Raises:
-            Refused: What has arrived is too much, or it has not arrived in time.
-        """
         try:
             async with asyncio.timeout(self._limits.seconds):
                 async for piece in pieces:

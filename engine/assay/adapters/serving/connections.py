@@ -23,11 +23,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Admitted:
-    """Middleware of ASGI: only a client whose request was admitted keeps its connection.
-
-    Args:
-        app: The application, which calls ``mark`` for a request that it admits.
-    """
+    """Middleware of ASGI: only a client whose request was admitted keeps its connection."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
@@ -49,14 +45,7 @@ class Admitted:
 
 
 class Connection(asyncio.Protocol):
-    """Ends a connection whose client does not send a request's head, or does not take an answer; mixed into a protocol of Uvicorn.
-
-    Attributes:
-        head_seconds: Time for a head, from the connection or, of a later request, its first byte.
-        answer_seconds: Time for a client to take what is sent.
-        without_head: Connections without a complete head, the oldest first, and what ends them. The oldest makes way where there are
-            too many connections.
-    """
+    """Ends a connection whose client does not send a request's head, or does not take an answer; mixed into a protocol of Uvicorn."""
 
     head_seconds: ClassVar[float]
     answer_seconds: ClassVar[float]
