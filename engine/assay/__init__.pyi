@@ -19,7 +19,7 @@ from assay.environments.environment import Environment as Environment
 from assay.environments.group import EnvGroup as EnvGroup
 from assay.environments.multiturn import MultiTurnEnv as MultiTurnEnv
 from assay.environments.multiturn import SingleTurnEnv as SingleTurnEnv
-from assay.environments.tools import ToolEnv as ToolEnv
+from assay.environments.multiturn import ToolEnv as ToolEnv
 from assay.errors import AssayError as AssayError
 from assay.errors import AssayWarning as AssayWarning
 from assay.errors import BadRowsError as BadRowsError

@@ -13,8 +13,7 @@ from waiting import PATIENCE
 
 import assay
 from assay.environments import client
-from assay.environments.client import OVERLONG, Retries, ask
-from assay.environments.streams import Fields, NotACompletion, gather
+from assay.environments.client import OVERLONG, Fields, NotACompletion, Retries, ask, gather
 
 ROWS = [{"question": f"say {number}", "answer": f"say {number}"} for number in range(4)]
 

@@ -6,7 +6,7 @@ import pytest
 from loopback import Loopback, Reply, client_of, echo, say
 
 import assay
-from assay.environments.tools import tool_schema
+from assay.environments.multiturn import tool_schema
 from assay.types import GenerateInputs
 
 

@@ -7,6 +7,7 @@ that has ``chat.completions.create`` (or ``completions.create``) as a coroutine 
 import asyncio
 import contextlib
 import email.utils
+import importlib
 import inspect
 import json
 import random
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from assay.environments.streams import NotACompletion, as_response, gather
 from assay.errors import UsageError, did_you_mean, quoted
 
 OVERLONG = "overlong-prompt"
@@ -38,8 +38,41 @@ _OF_SERVERS = frozenset(
 )
 """Sampling arguments of vLLM that the client of openai takes only under ``extra_body``."""
 
+_REPLACED_FIELDS = ("id", "index", "role", "type", "finish_reason", "stop_reason")
+"""Fields of a stream whose later values replace earlier ones instead of extending them."""
+
 _EXCERPT = 200
 """Characters of a response body that a message shows."""
+
+
+class NotACompletion(Exception):  # noqa: N818  (``error`` shows the name, and users know it)
+    """The response is not a completion, or an incomplete one."""
+
+
+class Fields(dict[str, Any]):
+    """A JSON object whose fields are also attributes, as in the openai package: ``response.choices[0].message.content``.
+
+    States keep responses and tool calls in this form: they read like the objects of that package and equal their saved form.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        if type(value) is dict:
+            value = self[name] = Fields(value)
+        elif isinstance(value, list) and value and type(value[0]) is dict:
+            value[:] = [Fields(item) if type(item) is dict else item for item in value]
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return a copy as plain dicts and lists."""
+        copied: dict[str, Any] = json.loads(json.dumps(self))
+        return copied
 
 
 @dataclass(frozen=True)
@@ -47,23 +80,21 @@ class Retries:
     """How often a request is retried, and after how long."""
 
     most: int = 5
-    delay: float = 0.5
-    longest: float = 60.0
+    delay: float = 0.5  # seconds before the first retry; doubled for each further one
+    longest: float = 60.0  # seconds of one wait at most, even if the server asks for more with ``Retry-After``
 
     def wait(self, attempt: int, error: Exception) -> float:
         """Return the seconds to wait after an attempt, counted from 0, that ended with an error."""
+        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+        value = headers.get("retry-after") or ""
+        after = 0.0
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            after = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        with contextlib.suppress(ValueError):
+            after = float(value)
+        # a random part is subtracted, so that requests that failed together are not repeated together
         backoff: float = self.delay * 2 ** min(attempt, 32) * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
-        return min(max(backoff, _retry_after(error)), self.longest)
-
-
-def _retry_after(error: Exception) -> float:
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    value = headers.get("retry-after") or ""
-    with contextlib.suppress(ValueError):
-        return max(float(value), 0.0)
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    return 0.0
+        return min(max(backoff, after), self.longest)
 
 
 async def ask(
@@ -76,7 +107,7 @@ async def ask(
     sampling_args: Mapping[str, Any] | None = None,
     retries: Retries | None = None,
 ) -> Any:
-    """Ask a model; retry where that may help."""
+    """Ask a model; retry where that may help. The ``id`` of the response is ``OVERLONG`` if the prompt is too long for it."""
     retries = retries or Retries()
     args = {name: value for name, value in (sampling_args or {}).items() if value is not None}
     if tools:
@@ -92,7 +123,11 @@ async def ask(
             return await _send(client, model, prompt, message_type, args)
         except Exception as error:
             if _is_too_long(error):
-                return _overlong_response(message_type)
+                empty = (
+                    {"text": ""} if message_type == "completion" else {"message": {"role": "assistant", "content": ""}}
+                )
+                choices = [{"index": 0, "finish_reason": "length", **empty}]
+                return _as_response({"id": OVERLONG, "created": 0, "model": "", "choices": choices}, message_type)
             if attempt >= retries.most or not _is_transient(error):
                 raise
             seconds = retries.wait(attempt, error)
@@ -121,8 +156,84 @@ async def _send(client: Any, model: str, prompt: Any, message_type: str, args: M
     return response
 
 
+def _as_response(fields: Mapping[str, Any], message_type: str) -> Any:
+    """Return the body of a response as an object of the openai package, or as ``Fields`` if that package is not installed."""
+    is_text = message_type == "completion"
+    fields = {**fields, "object": "text_completion" if is_text else "chat.completion"}
+    try:
+        types = importlib.import_module("openai.types" if is_text else "openai.types.chat")
+    except ImportError:
+        return Fields(fields)
+    return (types.Completion if is_text else types.ChatCompletion).construct(**fields)
+
+
+async def gather(stream: AsyncIterator[Any], message_type: str) -> Any:
+    """Merge the chunks of a stream into one response and close the stream in any case; ``NotACompletion`` if it ends early."""
+    merged: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    try:
+        async for chunk in stream:
+            piece = chunk.model_dump(exclude_unset=True, warnings=False)
+            parts = piece.pop("choices", None) or ()
+            try:
+                for part in parts:
+                    delta, index = part.pop("delta", None), int(part.get("index") or 0)
+                    choice = choices.setdefault(index, {})
+                    _merge(choice, part)
+                    if delta is not None:
+                        _merge(choice.setdefault("message", {"role": "assistant", "content": None}), delta)
+            except (AttributeError, KeyError, TypeError, ValueError):  # a server may send anything
+                raise NotACompletion(f"a piece of the stream is no piece of an answer: {quoted(str(parts))}") from None
+            merged.update({name: value for name, value in piece.items() if value is not None})
+    finally:
+        close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
+        if close is not None:
+            # the connection may be gone, and the error that ended the stream matters more
+            with contextlib.suppress(Exception):
+                await close()
+    if not choices or not all(choice.get("finish_reason") for choice in choices.values()):
+        detail = f": {quoted(str(merged['error']))}" if merged.get("error") else ""
+        raise NotACompletion(f"the stream ended before the answer did{detail}")
+    for choice in choices.values():
+        calls = choice.get("message", {}).get("tool_calls") or ()
+        if not (isinstance(calls, list | tuple) and all(isinstance(call, dict) for call in calls)):
+            raise NotACompletion(f"the tool calls of the stream are none: {quoted(str(calls))}")
+        for call in calls:
+            call.pop("index", None)  # a field of chunks, not of calls
+    return _as_response(merged | {"choices": [choices[index] for index in sorted(choices)]}, message_type)
+
+
+def _merge(target: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    for name, value in piece.items():
+        before = target.get(name)
+        if before is None or name in _REPLACED_FIELDS:
+            if value is not None or name not in target:
+                target[name] = _extend([], value) if isinstance(value, list) else value
+        elif isinstance(value, str):
+            if not (name == "name" and value == before):  # some servers repeat a function's name in every chunk
+                target[name] = before + value
+        elif isinstance(value, Mapping):
+            _merge(before, value)
+        elif isinstance(value, list):
+            _extend(before, value)
+        elif value is not None:
+            target[name] = value
+
+
+def _extend(items: list[Any], pieces: list[Any]) -> list[Any]:
+    for piece in pieces:
+        # chunks with an index are of a tool call, others are log-probabilities
+        index = piece.get("index") if isinstance(piece, Mapping) else None
+        same = next((item for item in items if item.get("index") == index), None) if index is not None else None
+        if same is None:
+            items.append(piece)
+        else:
+            _merge(same, piece)
+    return items
+
+
 def _is_openai_client(client: Any, name: str) -> bool:
-    openai: Any = sys.modules.get("openai")
+    openai: Any = sys.modules.get("openai")  # imported, if the client is one of its own
     return openai is not None and isinstance(client, getattr(openai, name))
 
 
@@ -144,6 +255,7 @@ def _is_transient(error: Exception) -> bool:
 
 
 def _is_quota_error(error: BaseException) -> bool:
+    # a 429 that waiting does not help
     return getattr(error, "code", None) == "insufficient_quota"
 
 
@@ -165,20 +277,23 @@ def _is_too_long(error: Exception) -> bool:
     return any(phrase in message for phrase in _TOO_LONG_PHRASES)
 
 
-def _overlong_response(message_type: str) -> Any:
-    content = {"text": ""} if message_type == "completion" else {"message": {"role": "assistant", "content": ""}}
-    kind = "text_completion" if message_type == "completion" else "chat.completion"
-    choices = [{"index": 0, "finish_reason": "length", **content}]
-    fields = {"id": OVERLONG, "created": 0, "model": "", "object": kind, "choices": choices}
-    return as_response(fields, message_type)
-
-
 @contextlib.asynccontextmanager
 async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[Any]:
-    """Yield the caller's client, any object or None, as rollouts use it: asynchronous, without retries of its own."""
+    """Yield the caller's client, any object or None, as rollouts use it: asynchronous, without retries of its own.
+
+    With ``own_loop``, the event loop differs from the one in which the client may hold connections.
+    """
     created: Any = None
     if _is_openai_client(client, "OpenAI"):
-        created = client = _as_async(client)
+        openai = sys.modules["openai"]
+        if type(client) is not openai.OpenAI:
+            name = type(client).__name__
+            raise UsageError(f"{name} is synchronous; rollouts need an asynchronous client.", f"Pass an Async{name}.")
+        options = {
+            name: getattr(client, name) for name in ("api_key", "organization", "project", "base_url", "timeout")
+        }
+        options |= {f"default_{name}": getattr(client, f"_custom_{name}", None) for name in ("headers", "query")}
+        created = client = openai.AsyncOpenAI(**options, max_retries=0)
     elif _is_openai_client(client, "AsyncOpenAI"):
         if own_loop and type(client._client).__name__ == "AsyncHttpxClientWrapper":  # noqa: SLF001  (no public API tells the default http client from a custom one)
             http = sys.modules["openai"].DefaultAsyncHttpxClient(base_url=client.base_url, timeout=client.timeout)
@@ -190,23 +305,6 @@ async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[A
     finally:
         if created is not None:
             await created.close()
-
-
-def _as_async(client: Any) -> Any:
-    openai = sys.modules["openai"]
-    if type(client) is not openai.OpenAI:
-        name = type(client).__name__
-        raise UsageError(f"{name} is synchronous; rollouts need an asynchronous client.", f"Pass an Async{name}.")
-    return openai.AsyncOpenAI(
-        api_key=client.api_key,
-        organization=client.organization,
-        project=client.project,
-        base_url=client.base_url,
-        timeout=client.timeout,
-        max_retries=0,
-        default_headers=getattr(client, "_custom_headers", None),
-        default_query=getattr(client, "_custom_query", None),
-    )
 
 
 def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, Any]) -> None:
@@ -227,13 +325,10 @@ def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, 
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     known = {*parameters, *(_OF_SERVERS if _is_openai_client(client, "AsyncOpenAI") else ())}
-    for name in sampling_args:
-        if name not in known:
-            suggestion = did_you_mean(name, sorted(known), cutoff=0.85)
-            hint = (
-                f'{suggestion} Pass arguments that only the server knows as {{"extra_body": {{"{name}": …}}}}.'.strip()
-            )
-            raise UsageError(f"sampling_args: the client does not accept `{name}`.", hint)
+    if name := next((name for name in sampling_args if name not in known), None):
+        hint = f'Pass arguments that only the server knows as {{"extra_body": {{"{name}": …}}}}.'
+        guess = did_you_mean(name, sorted(known), cutoff=0.85)
+        raise UsageError(f"sampling_args: the client does not accept `{name}`.", f"{guess} {hint}".strip())
 
 
 def address(client: Any) -> str:

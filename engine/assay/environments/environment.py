@@ -15,9 +15,8 @@ from typing import Any
 
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.environments.client import Retries, ask, open_client
-from assay.environments.evaluation import check_options, merge_sampling_args, run_rollouts
-from assay.environments.generation import UNLIMITED, RunOptions, fill_state, standard_state
-from assay.environments.inputs import Rollout, numbered, read_rows, rollouts_of
+from assay.environments.rollouts import Rollout, numbered, read_rows, rollouts_of
+from assay.environments.run import UNLIMITED, Run, check_options, merge_sampling_args
 from assay.errors import UsageError, did_you_mean
 from assay.rubrics.parsers import Parser
 from assay.rubrics.rubric import Rubric
@@ -93,8 +92,10 @@ class Environment(ABC):
                 type(self.parser).__name__,
                 type(self.rubric.parser).__name__,
             )
-        self.dataset = None if dataset is None else self.format_dataset(dataset, system_prompt, few_shot)
-        self.eval_dataset = None if eval_dataset is None else self.format_dataset(eval_dataset, system_prompt, few_shot)
+        self.dataset, self.eval_dataset = (
+            None if rows is None else self.format_dataset(rows, system_prompt, few_shot)
+            for rows in (dataset, eval_dataset)
+        )
         self.sampling_args: SamplingArgs = dict(sampling_args or {})
         self.max_workers = max_workers
         self.max_retries = max_retries
@@ -112,8 +113,6 @@ class Environment(ABC):
     def get_reward_weights(self) -> list[float]:
         """Return the weights of the reward functions."""
         return list(self.rubric.get_reward_weights())
-
-    # examples
 
     def format_prompt(
         self, prompt_str: str, system_prompt: str | None = None, few_shot: list[ChatMessage] | None = None
@@ -178,8 +177,6 @@ class Environment(ABC):
         ask = partial(self.format_prompt, system_prompt=self.system_prompt, few_shot=self.few_shot)
         return rollouts_of(inputs, message_type=self.message_type, ask=ask, client=client)
 
-    # one rollout
-
     async def init_completion(self) -> Messages:
         """Return the empty completion that a rollout starts with."""
         return [] if self.message_type == "chat" else ""
@@ -203,11 +200,10 @@ class Environment(ABC):
     ) -> State:
         """Return the state of a new rollout, from ``reset_for_rollout``, with all standard fields."""
         del kwargs
-        rollout = Rollout(prompt, answer, info, task, example_id)
-        standard = standard_state(rollout, completion)
-        if type(self).reset_for_rollout is Environment.reset_for_rollout:
-            return standard
-        return fill_state(await maybe_await(self.reset_for_rollout(prompt, answer, info)), standard)
+        state: Any = {}
+        if type(self).reset_for_rollout is not Environment.reset_for_rollout:
+            state = await maybe_await(self.reset_for_rollout(prompt, answer, info))
+        return Rollout(prompt, answer, info, task, example_id).begin(state, completion)
 
     async def get_model_response(
         self,
@@ -265,8 +261,6 @@ class Environment(ABC):
             Its completion and its last state.
         """
 
-    # many rollouts
-
     async def generate(
         self,
         inputs: Any,
@@ -323,29 +317,27 @@ class Environment(ABC):
         del save_every
         prepare_process()  # before the first request
         check_options(kwargs, Environment.generate)
-        limits = [
-            limit if limit > 0 else UNLIMITED
-            for limit in (
-                max_concurrent if given is None else given
-                for given in (max_concurrent_generation, max_concurrent_scoring)
-            )
-        ]
-        options = RunOptions(
+        limits = (
+            max_concurrent if given is None else given for given in (max_concurrent_generation, max_concurrent_scoring)
+        )
+        generating, scoring = (limit if limit > 0 else UNLIMITED for limit in limits)
+        return await Run(
+            self,
+            self._rollouts(inputs, client=client is not None),
+            client,
+            model,
+            merge_sampling_args(self.sampling_args, sampling_args),
             num_examples=num_examples,
             rollouts_per_example=rollouts_per_example,
             score=score_rollouts,
             interleave=interleave_scoring,
-            generating=limits[0],
-            scoring=limits[1],
+            generating=generating,
+            scoring=scoring,
             folder=None if results_path in (None, "") else Path(str(results_path)),
             state_columns=state_columns or [],
             bar=use_tqdm,
             further=kwargs,
-        )
-        rollouts = self._rollouts(inputs, client=client is not None)
-        return await run_rollouts(
-            self, rollouts, client, model, merge_sampling_args(self.sampling_args, sampling_args), options
-        )
+        ).go()
 
     a_generate = generate
 

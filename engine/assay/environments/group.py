@@ -5,41 +5,29 @@ from typing import Any
 
 from assay.calls.coroutines import maybe_await
 from assay.environments.environment import Environment
-from assay.environments.evaluation import merge_sampling_args
+from assay.environments.run import merge_sampling_args
 from assay.errors import UsageError, listed
-from assay.rubrics.rubric import Rubric
+from assay.rubrics.group import RubricGroup
 from assay.types import Info, Messages, RolloutScore, RolloutScores, SamplingArgs, State
 
 
-class EnvGroupRubric(Rubric):
+class EnvGroupRubric(RubricGroup):
     """The rubrics of several environments: a rollout is scored by that of its task; metrics of the others are 0.0."""
 
     def __init__(self, env_map: Mapping[str, Environment]) -> None:
-        super().__init__()
+        super().__init__([env.rubric for env in env_map.values()])
         self.env_map = env_map
-
-    @property
-    def _rubrics(self) -> list[Rubric]:
-        return [env.rubric for env in self.env_map.values()]
 
     def get_reward_func_names(self) -> list[str]:
         """Return the names of all members, each once."""
-        return sorted({name for rubric in self._rubrics for name in rubric.get_reward_func_names()})
-
-    def get_reward_funcs(self) -> list[Any]:
-        """Return the members of all rubrics."""
-        return [func for rubric in self._rubrics for func in rubric.get_reward_funcs()]
-
-    def get_reward_weights(self) -> list[float]:
-        """Return the weights of all rubrics."""
-        return [weight for rubric in self._rubrics for weight in rubric.get_reward_weights()]
+        return sorted({*super().get_reward_func_names()})
 
     @property
     def has_group_funcs(self) -> bool:
         """Return whether a function of a rubric takes all rollouts of an example."""
-        return any(rubric.has_group_funcs for rubric in self._rubrics)
+        return any(rubric.has_group_funcs for rubric in self.rubrics)
 
-    async def score_rollout(
+    async def score_rollout(  # type: ignore[override]
         self,
         prompt: Messages,
         completion: Messages,
@@ -52,9 +40,8 @@ class EnvGroupRubric(Rubric):
         """Score one rollout with the rubric of its task."""
         rubric = _named(self.env_map, task).rubric
         score = await rubric.score_rollout(prompt, completion, answer, state, task, *args, **kwargs)
-        return RolloutScore(
-            reward=score.reward, metrics=dict.fromkeys(self.get_reward_func_names(), 0.0) | score.metrics
-        )
+        metrics = dict.fromkeys(self.get_reward_func_names(), 0.0) | score.metrics
+        return RolloutScore(reward=score.reward, metrics=metrics)
 
     async def score_rollouts(  # type: ignore[override]
         self,
@@ -70,17 +57,23 @@ class EnvGroupRubric(Rubric):
         """Score rollouts, those of each task with its rubric."""
         rewards = [0.0] * len(prompts)
         metrics = {name: [0.0] * len(prompts) for name in self.get_reward_func_names()}
-        ids = [example_ids] if example_ids else []
-        lists: list[Any] = [prompts, completions, answers, states, tasks, infos, *ids]
+        lists: list[Any] = [
+            prompts,
+            completions,
+            answers,
+            states,
+            tasks,
+            infos,
+            *([example_ids] if example_ids else ()),
+        ]
         for task in dict.fromkeys(tasks):
             rows = [row for row, of_row in enumerate(tasks) if of_row == task]
-            own = [[values[row] for row in rows] for values in lists]
             score: Any = _named(self.env_map, task).rubric.score_rollouts
-            scored = await score(*own, **kwargs)
-            for at, row in enumerate(rows):
-                rewards[row] = scored.reward[at]
+            scored = await score(*([values[row] for row in rows] for values in lists), **kwargs)
+            for number, row in enumerate(rows):
+                rewards[row] = scored.reward[number]
                 for name, values in scored.metrics.items():
-                    metrics.setdefault(name, [0.0] * len(prompts))[row] = values[at]
+                    metrics.setdefault(name, [0.0] * len(prompts))[row] = values[number]
         return RolloutScores(reward=rewards, metrics=metrics)
 
 
@@ -149,15 +142,9 @@ class EnvGroup(Environment):
         self, prompt: Messages, completion: Messages, answer: str, task: str, info: Info, example_id: int, **kwargs: Any
     ) -> State:
         """Return the state of a new rollout, from its environment."""
-        given: dict[str, Any] = {
-            "prompt": prompt,
-            "completion": completion,
-            "answer": answer,
-            "task": task,
-            "info": info,
-        }
-        given |= {"example_id": example_id, **kwargs}
-        state: State = await maybe_await(_named(self.env_map, task).init_state(**given))
+        init: Any = _named(self.env_map, task).init_state
+        fields = {"prompt": prompt, "completion": completion, "answer": answer, "task": task, "info": info}
+        state: State = await maybe_await(init(**fields, example_id=example_id, **kwargs))
         return state
 
     async def rollout(

@@ -13,19 +13,18 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
-from assay.environments.inputs import Rollout
-from assay.environments.streams import Fields
+from assay.environments.client import Fields
+from assay.environments.rollouts import Rollout
 from assay.errors import RAISED, InputError, OutputError, UsageError, printable, shown_path
 from assay.system.code_hash import stable_text
 from assay.system.locks import locked as hold_lock
 from assay.types import Info, Messages
 from assay.values import tagged_json as exact
 
-JOURNAL = "rollouts.jsonl"
 RESULTS = "results.parquet"
-_LOCK = ".lock"
+_JOURNAL, _LOCK = "rollouts.jsonl", ".lock"
 _SHOWN_LENGTH = 80
 """Characters of a setting that a message shows."""
 
@@ -47,9 +46,8 @@ def digest(rollouts: Sequence[Rollout]) -> str:
     sha = hashlib.sha256()
     for rollout in rollouts:
         given = rollout.completion if rollout.given else None
-        sha.update(
-            _as_line({"of": [rollout.prompt, rollout.answer, rollout.info, rollout.task, rollout.example_id, given]})
-        )
+        fields = [rollout.prompt, rollout.answer, rollout.info, rollout.task, rollout.example_id, given]
+        sha.update(_as_line({"of": fields}))
     return sha.hexdigest()
 
 
@@ -60,33 +58,32 @@ def functions_digest(funcs: Sequence[Any]) -> str:
 
 
 class Journal:
-    """The finished rollouts of a run."""
+    """The finished rollouts of a run, in a folder that this process has locked."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.path = folder / JOURNAL
+        self.path = folder / _JOURNAL
         self.finished = 0
-        self.stale = False
         self._lines: list[Any] = []
-        self.settings = settings = exact.read(_as_line(settings).decode())
+        settings = exact.read(_as_line(settings).decode())
         recorded = self._read()
         if recorded is None and (folder / RESULTS).exists():
-            fact = f"{folder / RESULTS} exists without a {JOURNAL} that describes its run."
+            fact = f"{folder / RESULTS} exists without a {_JOURNAL} that describes its run."
             raise UsageError(fact, "Give another results_path.")
-        if recorded is not None:
-            differences = [
-                "the inputs differ"
-                if name == "inputs"
-                else f"{name.replace('_', ' ')}: {_cut(recorded.get(name))} before, {_cut(value)} now"
-                for name, value in settings.items()
-                if name not in _IGNORED_SETTINGS and value != recorded.get(name)
-            ]
-            if differences:
-                raise UsageError(
-                    f"{shown_path(self.path)} holds another run: {'; '.join(differences)}.",
-                    f"Give another results_path, or delete {shown_path(self.path)} to start again.",
-                )
-            self.stale = recorded.get("functions", settings["functions"]) != settings["functions"]
-            self.settings = recorded
+        self.settings = settings if recorded is None else recorded
+        differences = [
+            "the inputs differ"
+            if name == "inputs"
+            else f"{name.replace('_', ' ')}: {_shown(self.settings.get(name))} before, {_shown(value)} now"
+            for name, value in settings.items()
+            if name not in _IGNORED_SETTINGS and value != self.settings.get(name)
+        ]
+        if differences:
+            raise UsageError(
+                f"{shown_path(self.path)} holds another run: {'; '.join(differences)}.",
+                f"Give another results_path, or delete {shown_path(self.path)} to start again.",
+            )
+        # whether the reward functions have changed since the rewards were recorded
+        self.stale = self.settings.get("functions", settings["functions"]) != settings["functions"]
         try:
             self._file: IO[bytes] = self.path.open("ab")
             if recorded is None:
@@ -128,11 +125,17 @@ class Journal:
         return header
 
     def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
-        """Restore rollouts from the journal, and return how many are finished."""
+        """Restore rollouts from the journal, and return how many are finished.
+
+        If they are to be scored, a state that was saved with losses is usable only with its reward.
+        """
+        kinds = {"state": dict, "as_given": list, "completion": str | list}
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
-            if isinstance(number, int) and 0 <= number < len(rollouts) and _is_complete(line, to_score):
-                _restore(rollouts[number], line)
+            if isinstance(number, int) and 0 <= number < len(rollouts):
+                is_usable = not (to_score and line.get("lossy") and "reward" not in line)
+                if is_usable and all(isinstance(line.get(name), kind) for name, kind in kinds.items()):
+                    _restore(rollouts[number], line)
         self._lines = []
         self.finished = sum(rollout.state is not None and not rollout.given for rollout in rollouts)
         return self.finished
@@ -164,14 +167,8 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _cut(value: Any) -> str:
+def _shown(value: Any) -> str:
     text = printable(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
 
@@ -201,12 +198,6 @@ def _equal(left: Any, right: Any) -> bool:
         return False
 
 
-def _is_complete(line: Mapping[str, Any], to_score: bool) -> bool:
-    kinds = {"state": dict, "as_given": list, "completion": str | list}
-    is_usable = not (to_score and line.get("lossy") and "reward" not in line)
-    return is_usable and all(isinstance(line.get(name), kind) for name, kind in kinds.items())
-
-
 def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:
     rollout.completion = _with_calls(line["completion"])
     # copied: scoring must not change the dataset
@@ -214,7 +205,7 @@ def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:
     same = [name for name in line["as_given"] if name in _ROLLOUT_FIELDS]
     state = dict(line["state"])  # keeps the order of its fields
     state.update((name, original.get(name, getattr(rollout, name))) for name in same)
-    if isinstance(state.get("completion"), list):
+    if "completion" in state:
         state["completion"] = _with_calls(state["completion"])
     if isinstance(state.get("responses"), list):
         state["responses"] = _as_fields(state["responses"])
@@ -240,9 +231,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise UsageError(
-            f"results_path: {shown_path(folder)} is a file.", "Give a folder; it is created if it does not exist."
-        ) from None
+        fact = f"results_path: {shown_path(folder)} is a file."
+        raise UsageError(fact, "Give a folder; it is created if it does not exist.") from None
     except OSError as error:
         raise OutputError(f"{shown_path(folder)}: {error.strerror}.") from error
     with hold_lock(folder / _LOCK, str(folder), "Wait for it to end, or give another results_path."):

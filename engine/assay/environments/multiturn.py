@@ -1,14 +1,23 @@
-"""Environments in which model and environment take turns, and environments in which the model answers once."""
+"""Environments in which model and environment take turns: one turn, many, or until the model calls no tool."""
 
+import inspect
+import json
+import re
 import time
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic import ConfigDict, create_model
+
 from assay.calls.coroutines import maybe_await
-from assay.environments.client import OVERLONG
+from assay.environments.client import OVERLONG, Fields
 from assay.environments.environment import Environment
-from assay.environments.streams import Fields
+from assay.errors import UsageError
 from assay.types import ChatMessage, Info, Messages, SamplingArgs, State
+
+_ARGUMENT = re.compile(r"\s+(\w+)(?: \([^)]*\))?: (.+)")
+_SECTION = re.compile(r"(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):\s*")
 
 
 class MultiTurnEnv(Environment):
@@ -135,7 +144,10 @@ class MultiTurnEnv(Environment):
                 context = await maybe_await(self.get_context_messages(state))
                 reply, new_state = await maybe_await(self.env_response(context, state, **kwargs))
                 state = _check_state(new_state, "env_response")
-                _add_reply(state, reply)
+                kind = str if isinstance(state["completion"], str) else list
+                if not isinstance(reply, kind):
+                    raise TypeError(f"env_response returned {type(reply).__name__} where {kind.__name__} belongs")
+                state["completion"] += reply
         finally:
             elapsed_ms = (time.perf_counter() - started) * 1000
             timing = state.setdefault("timing", {})
@@ -159,7 +171,10 @@ class MultiTurnEnv(Environment):
         answer = response.choices[0].message
         message: ChatMessage = {"role": "assistant", "content": answer.content or ""}
         if calls := getattr(answer, "tool_calls", None):
-            message["tool_calls"] = [Fields(_call_fields(call)) for call in calls]
+            message["tool_calls"] = [
+                Fields(call if isinstance(call, dict) else call.model_dump(exclude_unset=True, warnings=False))
+                for call in calls
+            ]
         state["completion"].append(message)
 
 
@@ -167,17 +182,6 @@ def _check_state(value: Any, name: str) -> State:
     if not isinstance(value, dict):
         raise TypeError(f"{name} returned {type(value).__name__} where the state belongs")
     return value
-
-
-def _add_reply(state: State, reply: Any) -> None:
-    kind = str if isinstance(state["completion"], str) else list
-    if not isinstance(reply, kind):
-        raise TypeError(f"env_response returned {type(reply).__name__} where {kind.__name__} belongs")
-    state["completion"] += reply
-
-
-def _call_fields(call: Any) -> dict[str, Any]:
-    return dict(call) if isinstance(call, dict) else dict(call.model_dump(exclude_unset=True, warnings=False))
 
 
 class SingleTurnEnv(MultiTurnEnv):
@@ -192,3 +196,111 @@ class SingleTurnEnv(MultiTurnEnv):
         """Return an empty reply, as the model answers only once."""
         del messages, kwargs
         return [] if self.message_type == "chat" else "", state
+
+
+def _name(tool: Callable[..., Any]) -> str:
+    return str(getattr(tool, "__name__", type(tool).__name__))
+
+
+def tool_schema(tool: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function as a tool of an OpenAI-compatible request; its docstring describes it and, under ``Args:``, its parameters."""
+    lines = (inspect.getdoc(tool) or "").splitlines()
+    sections = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
+    described = {match[1]: match[2] for line in lines if (match := _ARGUMENT.match(line))}
+    fields = {}
+    for name, parameter in inspect.signature(tool, eval_str=True).parameters.items():
+        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+        fields[name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+    model = create_model(_name(tool), __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload]
+    parameters: dict[str, Any] = model.model_json_schema()
+    for name in described.keys() & parameters.get("properties", {}).keys():
+        parameters["properties"][name]["description"] = described[name]
+    description = "\n".join(lines[: sections[0]] if sections else lines).strip()
+    function = {"name": _name(tool), "description": description, "parameters": parameters}
+    is_strict = len(parameters.get("required", ())) == len(fields)  # strict tools have no optional parameters
+    return {"type": "function", "function": function | ({"strict": True} if is_strict else {})}
+
+
+class ToolEnv(MultiTurnEnv):
+    """An environment in which the model calls functions, until it answers without a call.
+
+    ``state["tools_called"]`` has the names of the tools in the order of the calls. A tool that does not exist or raises, and arguments
+    that are no JSON object, are told to the model by ``error_formatter``.
+
+    Args:
+        tools: Functions, also asynchronous ones.
+        max_turns: Answers of the model after which a rollout ends; no limit if not positive.
+        error_formatter: Returns what the model is told of an exception.
+        **kwargs: As for ``Environment``.
+
+    Raises:
+        UsageError: ``message_type="completion"``, in which there are no calls.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Callable[..., Any]] | None = None,
+        max_turns: int = 10,
+        error_formatter: Callable[[Exception], str] = str,
+        **kwargs: Any,
+    ) -> None:
+        if kwargs.get("message_type", "chat") != "chat":
+            raise UsageError("Tools are called in messages.", 'Use message_type="chat".')
+        self.tools: list[Callable[..., Any]] = []
+        self.tool_map: dict[str, Callable[..., Any]] = {}
+        self.error_formatter = error_formatter
+        super().__init__(oai_tools=[], max_turns=max_turns, **kwargs)
+        for tool in tools or ():
+            self.add_tool(tool)
+
+    def add_tool(self, tool: Callable[..., Any]) -> None:
+        """Offer another tool to the model."""
+        self.tools.append(tool)
+        self.tool_map[_name(tool)] = tool
+        self.oai_tools = [*(self.oai_tools or ()), tool_schema(tool)]
+
+    def remove_tool(self, tool: Callable[..., Any]) -> None:
+        """Offer a tool no longer."""
+        self.tools.remove(tool)
+        del self.tool_map[_name(tool)]
+        self.oai_tools = [schema for schema in self.oai_tools or () if schema["function"]["name"] != _name(tool)]
+
+    async def is_completed(self, messages: Messages, state: State, **kwargs: Any) -> bool:
+        """Return whether the model has answered without a call, or used all its turns."""
+        if await super().is_completed(messages, state, **kwargs):
+            return True
+        last: Any = messages[-1] if messages else {}
+        return last.get("role") == "assistant" and not last.get("tool_calls")
+
+    async def call_tool(
+        self, tool_name: str, tool_args: dict[str, Any], tool_call_id: str, **kwargs: Any
+    ) -> ChatMessage:
+        """Call a tool, and return its result as a message."""
+        del kwargs
+        try:
+            content = str(await maybe_await(self.tool_map[tool_name](**tool_args)))
+        except Exception as error:  # noqa: BLE001  (the model is told)
+            content = self.error_formatter(error)
+        return {"role": "tool", "content": content, "tool_call_id": tool_call_id}
+
+    async def env_response(self, messages: Messages, state: State, **kwargs: Any) -> tuple[Messages, State]:
+        """Call the tools of the last message."""
+        del kwargs
+        last: Any = messages[-1]
+        replies: list[ChatMessage] = []
+        for call in last["tool_calls"]:
+            name, call_id = call["function"]["name"], call.get("id") or ""
+            state.setdefault("tools_called", []).append(name)
+            try:
+                replies.append(await self.call_tool(name, self._arguments(call["function"]), call_id))
+            except ValueError as error:
+                replies.append({"role": "tool", "content": self.error_formatter(error), "tool_call_id": call_id})
+        return replies, state
+
+    def _arguments(self, call: dict[str, Any]) -> dict[str, Any]:
+        if call["name"] not in self.tool_map:
+            raise ValueError(f"There is no tool {call['name']!r}. Tools: {', '.join(self.tool_map)}.")
+        arguments = json.loads(call["arguments"] or "{}")
+        if not isinstance(arguments, dict):
+            raise ValueError(f"The arguments are no JSON object: {call['arguments']}")
+        return arguments

@@ -1,4 +1,4 @@
-"""Inputs of a run: datasets as rows of plain Python values, and rows as rollouts that are still to run."""
+"""Rollouts of a run, made of its inputs: datasets as rows of plain Python values, and rows as rollouts that are still to run."""
 
 import copy
 import io
@@ -19,7 +19,9 @@ from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import scan
 from assay.types import GenerateInputs, Info, Messages, State
 from assay.values.arguments import messages
-from assay.values.failures import generation_error
+from assay.values.failures import GENERATION_ERROR, generation_error
+
+_FIELDS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
 
 
 @dataclass(slots=True)
@@ -32,25 +34,17 @@ class Rollout:
     task: str
     example_id: int
     completion: Messages | None = None
-    state: State | None = None
-    given: bool = False
-    error: str = ""
-    failed: bool = False
+    state: State | None = None  # once it has begun
+    given: bool = False  # its completion was part of the input
+    error: str = ""  # why it is unscored, ``<ExceptionType>: <message>``
+    failed: bool = False  # its generation ended with that error
     reward: float | None = None
     metrics: dict[str, float] | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
         """Return what rollouts are made of and scored by."""
-        return {
-            "prompt": self.prompt,
-            "completion": self.completion,
-            "answer": self.answer,
-            "state": self.state,
-            "task": self.task,
-            "info": self.info,
-            "example_id": self.example_id,
-        }
+        return {name: getattr(self, name) for name in _FIELDS}
 
     @property
     def to_generate(self) -> bool:
@@ -62,9 +56,33 @@ class Rollout:
         """Return whether it has a completion, but no reward."""
         return self.state is not None and not self.failed and not self.error and self.reward is None
 
+    def begin(self, state: Any, completion: Messages) -> dict[str, Any]:
+        """Add the fields that every state has at the start to a state, which an environment may have made."""
+        if not isinstance(state, dict):
+            raise TypeError(f"the state of a rollout is a dict, not {type(state).__name__}")
+        standard = self.fields | {"completion": completion, "responses": [], "turn": 0, "timing": {}}
+        del standard["state"]
+        for name, value in standard.items():
+            state.setdefault(name, value)
+        if isinstance(state["timing"], dict):
+            for name in ("generation_ms", "scoring_ms", "total_ms"):
+                state["timing"].setdefault(name, 0.0)
+        return state
+
+    def fail(self, error: str, *, in_generation: bool) -> None:
+        """Record why it is unscored; one whose generation failed is never scored."""
+        self.error, self.failed = error, self.failed or in_generation
+        if self.state is not None:
+            self.state["error"] = error
+            if in_generation:
+                self.state[GENERATION_ERROR] = error
+
 
 def read_rows(source: Any) -> list[dict[str, Any]]:
-    """Return a dataset, anything ``assay.scan`` reads, as a list of rows, with nested values unchanged."""
+    """Return a dataset, anything ``assay.scan`` reads, as a list of rows, with nested values unchanged.
+
+    Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a table, so that no row gets fields that only others have.
+    """
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
         files, _ = expand(source)
         if all(format_of(file) is LINES for file in files):
@@ -73,11 +91,8 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
         return _rows_of_columns(source)
     if hasattr(source, "to_list") and hasattr(source, "column_names"):
         return list(source.to_list())
-    if (
-        isinstance(source, Sequence)
-        and not isinstance(source, str | bytes)
-        and not isinstance(next(iter(source), {}), str | Path)
-    ):
+    is_list = isinstance(source, Sequence) and not isinstance(source, str | bytes)
+    if is_list and not isinstance(next(iter(source), {}), str | Path):
         for number, row in enumerate(source):
             if not isinstance(row, Mapping):
                 raise InputError(f"Row {number}: expected a mapping of columns to values, got {type(row).__name__}.")
@@ -114,7 +129,7 @@ def _rows_of_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with an ``example_id`` each; if ids are not integers, they move to ``src_id`` and the rows are numbered."""
-    if all(_is_id(row.get("example_id")) for row in rows):
+    if _has_ids(rows, "example_id"):
         return rows
     return [
         {**({"src_id": row["example_id"]} if "example_id" in row else {}), **row, "example_id": number}
@@ -122,14 +137,20 @@ def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _has_ids(rows: list[dict[str, Any]], name: str) -> bool:
+    ids = [row.get(name) for row in rows]
+    return all(isinstance(value, int) and not isinstance(value, bool) for value in ids)
 
 
 def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
-    """Return the inputs of a run as rollouts; ``ask`` makes a prompt of a question."""
+    """Return the inputs of a run as rollouts; ``ask`` makes a prompt of a question.
+
+    A rollout that has a completion is not generated. With a client, an empty completion and one of a failed generation count as
+    missing. Without a client, an empty completion is a completion like any other, and a rollout whose generation failed stays
+    unscored.
+    """
     rows = _rows_of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
-    column = next((name for name in ("example_id", "id") if rows and all(_is_id(row.get(name)) for row in rows)), "")
+    column = next((name for name in ("example_id", "id") if rows and _has_ids(rows, name)), "")
     return [
         _rollout(row, row[column] if column else number, f"Row {number}", message_type, ask, client)
         for number, row in enumerate(rows)
@@ -144,15 +165,21 @@ def _rollout(
     given = completion is not None and not (client and (failed or not completion))
     if given:
         _check_text_or_messages(completion, f"{where}: `completion`")
+    is_chat = message_type == "chat"
     prompt: Any = row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
-        prompt = ask(row["question"]) if message_type == "chat" else row["question"]
+        prompt = ask(row["question"]) if is_chat else row["question"]
     _check_text_or_messages(prompt, f"{where}: `prompt`")
-    task, info = row.get("task"), _parse_info(row.get("info"), where)
-    answer = info.get("answer") if row.get("answer") is None else row["answer"]
+    info = _parse_info(row.get("info"), where)
+    if not given and is_chat:
+        prompt = ask(prompt) if isinstance(prompt, str) else messages(prompt)
+    elif not given and not isinstance(prompt, str):
+        fact = f"{where}: `prompt` is a list of messages; text completions need text."
+        raise InputError(fact, 'Use message_type="chat" for messages.')
+    task, answer = row.get("task"), info.get("answer") if row.get("answer") is None else row["answer"]
     if isinstance(answer, dict | list):
         answer = json.dumps(answer, ensure_ascii=False, default=str)
-    rollout = Rollout(
+    return Rollout(
         prompt=prompt,
         answer="" if answer is None else str(answer),
         info=info,
@@ -163,15 +190,6 @@ def _rollout(
         error=failed or "",
         failed=failed is not None,
     )
-    if not given:
-        if message_type == "chat":
-            rollout.prompt = ask(prompt) if isinstance(prompt, str) else messages(prompt)
-        elif not isinstance(prompt, str):
-            raise InputError(
-                f"{where}: `prompt` is a list of messages; text completions need text.",
-                'Use message_type="chat" for messages.',
-            )
-    return rollout
 
 
 def is_text_or_messages(value: Any) -> bool:
