@@ -27,7 +27,7 @@ class EnvGroupRubric(RubricGroup):
         """Return whether a function of a rubric takes all rollouts of an example."""
         return any(rubric.has_group_funcs for rubric in self.rubrics)
 
-    async def score_rollout(  # type: ignore[override]
+    async def score_rollout(
         self,
         prompt: Messages,
         completion: Messages,

@@ -179,7 +179,7 @@ class Run:
         generation_slots, scoring_slots = asyncio.Semaphore(self.generating), asyncio.Semaphore(self.scoring)
         interleaved = self.score and self.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
         workers = min(len(pending), self.generating + (self.scoring if interleaved else 0))
-        generated, done = [], []
+        counts = Counter[str]()
         with progress("generating", show=self.bar and bool(pending)) as report:
 
             async def run_one(item: tuple[int, Rollout]) -> None:
@@ -187,8 +187,8 @@ class Run:
                 prompt, info = rollout.prompt, rollout.info
                 async with generation_slots:
                     if (error := await self._generate(rollout)) is not None:
-                        self._stop_if_refused(error, len(generated) + 1, len(pending))
-                    generated.append(number)
+                        self._stop_if_refused(error, counts["generated"] + 1, len(pending))
+                    counts["generated"] += 1
                 if interleaved and not rollout.failed:
                     async with scoring_slots:
                         scored = await _tried(self.env.rubric.score_rollout, **rollout.fields, **self.further)
@@ -198,9 +198,9 @@ class Run:
                             rollout.reward, rollout.metrics = float(scored.reward), dict(scored.metrics)
                 if self._journal is not None:
                     self._journal.append(number, rollout, prompt, info)
-                done.append(number)
+                counts["done"] += 1
                 if report is not None:
-                    report(len(done), len(pending))
+                    report(counts["done"], len(pending))
 
             await work_off(pending, run_one, workers)
         for rollout in self.rollouts:
