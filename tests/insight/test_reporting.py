@@ -18,7 +18,7 @@ from assay.insight.reports.columns import columns_of
 from assay.insight.reports.moments import failures_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.parts import histogram_of
 from assay.insight.reports.reporting import report
-from assay.insight.results import _result, open_result
+from assay.insight.results import open_result, result_of
 from assay.thresholds import set_to
 
 # ── worked cases ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,7 +89,7 @@ def drawn(rows, seed=0, *, unscored=True):
 
 def opened(frame):
     """A frame as a result with a provenance."""
-    return _result("the frame", frame.lazy(), provenance_of(frame.height))
+    return result_of("the frame", frame.lazy(), provenance_of(frame.height))
 
 
 def r(x, y):
@@ -401,7 +401,7 @@ def test_reasons_that_a_check_joins_are_split_and_errors_count_rows():
     checks = [{"id": check["id"], "type": check["type"], "weight": 1.0} for check in spec["checks"]]
     verifier = {"id": "v", "kind": "native", "canonical": json.dumps(spec), "checks": checks}
     twice = frame.with_columns(error=pl.lit("e: one\ne: two\nother: three"))
-    found = report(_result("the frame", twice.lazy(), {"verifiers": [verifier]}))
+    found = report(result_of("the frame", twice.lazy(), {"verifiers": [verifier]}))
     e, refund = found.checks
     pears, apples = e["reasons"]
     assert ("pears" in pears["reason"], pears["rows"], pears["row"]) == (True, 2, 0)

@@ -34,17 +34,12 @@ ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
 
 STATES = ("pass", "fail", "unscored")
-"""What can become of a row, as ``Result.state`` names it."""
 
 _CHECK, _SCORE = "check/", "score/"
-_TASKS = (TASK_ID, "example_id")
-_GROUPS = ("model", "step")
 _TIMES = (pl.Date, pl.Datetime, pl.Time, pl.Duration)
-_NO_KEYS = (pl.Object, pl.BaseExtension, pl.Map)
-"""Types whose values Polars cannot group or sort."""
+_NO_KEYS = (pl.Object, pl.BaseExtension, pl.Map)  # types whose values Polars cannot group or sort
 _NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
 _TEXTS_AT_ONCE = 1 << 16
-_NOT_LINEAR = ("gate", "penalty", "when", "checks")
 
 
 @dataclass(frozen=True)
@@ -111,11 +106,7 @@ class Result:
 
     @property
     def forms(self) -> list[dict[str, Any]]:
-        """The canonical forms of the verifiers that made it.
-
-        Raises:
-            InputError: It does not say, or not in a form that can be read.
-        """
+        """The canonical forms of the verifiers that made it; an ``InputError`` where it does not say."""
         if self.damage is not None:
             raise self.damage
         return forms_of(self.provenance, self.name)
@@ -138,7 +129,7 @@ class Result:
 
     @property
     def state(self) -> pl.Expr:
-        """``pass``, ``fail`` or ``unscored``."""
+        """One of ``STATES``."""
         words = pl.when(pl.col("reward").is_null()).then(pl.lit("unscored"))
         return words.when("passed").then(pl.lit("pass")).otherwise(pl.lit("fail")).cast(pl.Enum(STATES))
 
@@ -161,11 +152,7 @@ class Result:
         return int(self.collect(self.frame.select(pl.len())).item())
 
     def with_length(self, column: str | None) -> "Result":
-        """Return the result with lengths from a column, such as numbers of tokens; None for those of the texts.
-
-        Raises:
-            UsageError: There is no such column, or it has no whole numbers.
-        """
+        """Return the result with lengths from a column, such as numbers of tokens; None for those of the texts."""
         if column is None:
             return self
         self.columns([column], "--length")
@@ -174,14 +161,9 @@ class Result:
         return replace(self, length_column=column)
 
     def check(self, name: str) -> ScoreColumn:
-        """Return a check by its name, or by its id if no other has it.
-
-        Raises:
-            UsageError: There is none, or there are several.
-        """
-        matches = [check for check in self.checks if check.name == name] or [
-            check for check in self.checks if check.id == name
-        ]
+        """Return a check by its name, or by its id if no other has it."""
+        by_name = [check for check in self.checks if check.name == name]
+        matches = by_name or [check for check in self.checks if check.id == name]
         if len(matches) == 1:
             return matches[0]
         names = [check.name for check in matches or self.checks]
@@ -189,11 +171,7 @@ class Result:
         raise UsageError(fact, did_you_mean(name, names) if not matches and names else f"Checks: {listed(names)}")
 
     def columns(self, names: Sequence[str], option: str) -> tuple[str, ...]:
-        """Return columns that an option names.
-
-        Raises:
-            UsageError: One does not exist; the message names the option.
-        """
+        """Return columns that an option names, each once; the error for one that does not exist names the option."""
         for name in names:
             if name not in self.schema:
                 others = list(self.passed_through)
@@ -202,50 +180,37 @@ class Result:
         return tuple(dict.fromkeys(names))
 
     def keys(self, names: Sequence[str], option: str) -> tuple[str, ...]:
-        """Return columns that an option names, by whose values rows are told apart.
-
-        Raises:
-            UsageError: One does not exist, or its values cannot be told apart; the message names the option.
-        """
+        """Return columns that an option names, by whose values rows are told apart."""
         keys = self.columns(names, option)
         for name in keys:
             if not self._is_key(name):
-                fact = (
-                    f"{option} {name}: {self.name} has values of type {self.schema[name]} there that no group can have."
-                )
+                dtype = self.schema[name]
+                fact = f"{option} {name}: {self.name} has values of type {dtype} there that no group can have."
                 raise UsageError(fact, "Convert it to text before, or name another column.")
         return keys
 
     def _is_key(self, name: str) -> bool:
         """Return whether rows can be told apart by a column's values, in Polars and in Python."""
         dtype = self.schema[name]
-        if has_type(dtype, _NO_KEYS):
-            return False
-        values, _ = readable(exactly(name), dtype, as_text=False)
-        lost = values.is_null() & exactly(name).is_not_null()
-        return not has_type(dtype, _TIMES) or not (
-            dtype.is_nested() or self.collect(self.frame.select(lost.any())).item()
-        )
+        if has_type(dtype, _NO_KEYS) or not has_type(dtype, _TIMES):
+            return not has_type(dtype, _NO_KEYS)
+        lost = readable(exactly(name), dtype, as_text=False)[0].is_null() & exactly(name).is_not_null()
+        return not (dtype.is_nested() or self.collect(self.frame.select(lost.any())).item())
 
     def tasks(self, names: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the columns that name a row's task: ``names``, else ``task_id`` or ``example_id``; none if there are none."""
-        return self.keys(names, "--task") or self.present(_TASKS)[:1]
+        return self.keys(names, "--task") or self.present((TASK_ID, "example_id"))[:1]
 
     def groups(self, tasks: Sequence[str], names: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the columns that name a row's group: ``names``, else the task's and ``model`` and ``step`` as far as they exist."""
-        found = (*tasks, *self.present(_GROUPS))
-        return self.keys(names, "--group") or tuple(dict.fromkeys(found))
+        return self.keys(names, "--group") or tuple(dict.fromkeys((*tasks, *self.present(("model", "step")))))
 
     def present(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of these names by whose values rows can be told apart."""
         return tuple(name for name in names if name in self.schema and self._is_key(name))
 
     def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
-        """Run a query over the rows, streaming.
-
-        Raises:
-            InputError: A file cannot be read to its end.
-        """
+        """Run a query over the rows, streaming; an ``InputError`` names the file that cannot be read to its end."""
         try:
             with interruptible():
                 return frame.collect(engine="streaming")
@@ -265,91 +230,58 @@ class Result:
         """
         if column not in self.schema:
             return _NO_LINES
-        text, counts = (
-            exactly(column).cast(pl.String).alias("text"),
-            (pl.len().alias("rows"), pl.col(ROW).min().alias("row")),
-        )
+        text = exactly(column).cast(pl.String).alias("text")
         texts = self.numbered.select(text, ROW).filter(pl.col("text").fill_null("") != "")
-        return _lines(self.collect(texts.group_by("text").agg(counts)), self.labels)
-
-
-# ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        texts = texts.group_by("text").agg(pl.len().alias("rows"), pl.col(ROW).min().alias("row"))
+        slices = self.collect(texts).sort("row").iter_slices(_TEXTS_AT_ONCE)
+        lines = pl.concat([_NO_LINES, *(_labelled(part, self.labels) for part in slices)])
+        lines = lines.group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
+        return lines.sort("row", "check", "text")
 
 
 def open_result(source: Any) -> Result:
-    """Open a result.
-
-    Args:
-        source: Path of a parquet file or of a folder of parts, a Polars frame, or an opened result.
-
-    Raises:
-        InputError: It cannot be read, has no ``reward``, or is a folder of a run that is not finished.
-        UsageError: It is something else.
-    """
+    """Open a result: the path of a parquet file or of a folder of parts, a Polars frame, or an opened result."""
     if isinstance(source, Result):
         return source
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
-        return _result("the frame", source.lazy(), {})
+        return result_of("the frame", source.lazy(), {})
     if not isinstance(source, str | Path):
         fact = f"A result is a path or a Polars frame, not {type(source).__name__}."
         raise UsageError(fact, "Make a frame of an Arrow table with pl.from_arrow(table).")
     paths, name = result_files(Path(source)), shown_path(source)
     opened = combined(open_each(paths, Reading()))
     # Polars' own scan reads the needed columns only, in parallel; what may be a bomb is read with limits
-    plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
-    same = len({tuple(file.schema.items()) for file in opened.files}) == 1
-    quick = scan_files(paths)
-    frame, provenance, damage = quick if plain and same else opened.scan(), {}, None
+    is_plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
+    is_plain = is_plain and len({tuple(file.schema.items()) for file in opened.files}) == 1
+    provenance: dict[str, Any] = {}
+    damage = None
     try:
-        provenance = _provenance(source, name)
+        provenance = provenance_in(source) or {}
+        if provenance.get("verifiers"):
+            forms_of(provenance, name)
     except InputError as error:
-        damage = error
-    return _result(name, frame, provenance, opened.files, damage)
+        provenance, damage = {}, error
+    return result_of(name, scan_files(paths) if is_plain else opened.scan(), provenance, opened.files, damage)
 
 
-def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> Result:
-    """Return a frame as a result.
-
-    Args:
-        name: What messages call it.
-        frame: Its rows.
-        provenance: What made it.
-
-    Raises:
-        InputError: It has no ``reward``.
-    """
-    return _result(name, frame, provenance)
-
-
-def _provenance(path: str | Path, name: str) -> dict[str, Any]:
-    """Return the provenance of a result, nothing if there is none.
-
-    Raises:
-        InputError: It cannot be read.
-    """
-    provenance = provenance_in(path) or {}
-    if provenance.get("verifiers"):
-        forms_of(provenance, name)
-    return provenance
-
-
-def _result(
+def result_of(
     name: str,
     frame: pl.LazyFrame,
     provenance: Mapping[str, Any],
     files: tuple[File, ...] = (),
     damage: InputError | None = None,
 ) -> Result:
+    """Return rows and what made them as a result; an ``InputError`` if they have no ``reward``."""
     try:
         schema = frame.collect_schema()
     except ENGINE_ERRORS as error:
         raise engine_error(error, files) from error
-    for column, needed in (("reward", True), ("passed", False)):
-        dtype = schema.get(column)
-        if dtype is None and needed:
-            hint = "Name a file that assay score wrote, or a frame that assay.score returned."
-            raise InputError(f"{name}: no column `reward`.", f"Columns: {listed(list(schema))}\n{hint}")
-        if dtype is not None and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+    if "reward" not in schema:
+        hint = "Name a file that assay score wrote, or a frame that assay.score returned."
+        raise InputError(f"{name}: no column `reward`.", f"Columns: {listed(list(schema))}\n{hint}")
+    for column in ("reward", "passed"):
+        dtype = schema.get(column, pl.Null())
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
             raise InputError(f"{name}: `{column}` has type {dtype}; expected numbers.")
     lack = "it has no provenance" if damage is None else f"it has no provenance that can be read ({damage.fact})"
     notes = () if provenance else (f"{lack}: weights and types of checks are unknown",)
@@ -360,144 +292,105 @@ def _result(
         frame = frame.with_columns(pl.when(pl.col("reward").is_not_null()).then(passed).alias("passed"))
     else:
         notes = (*notes, "it has no column `passed`: what counts passing rows is left out")
-    verifiers = provenance.get("verifiers", ())
-    checks, labels = _checks(schema, verifiers, forms_of(provenance, name) if verifiers else ())
+    checks, labels = _checks(schema, provenance, name)
     if not checks:
         notes = (*notes, "it has no columns of checks, as without --no-details: what is told of each check is left out")
     return Result(name, frame, schema, provenance, checks, labels, files, notes, damage=damage)
 
 
-# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _checks(
-    schema: pl.Schema, verifiers: Sequence[Mapping[str, Any]], forms: Sequence[Mapping[str, Any]]
+    schema: pl.Schema, provenance: Mapping[str, Any], name: str
 ) -> tuple[tuple[ScoreColumn, ...], dict[str, str]]:
     """Return the checks of a result, and its labels, each with the name of its check."""
-    several, found = len(verifiers) > 1, list[ScoreColumn]()
-    for verifier, form in zip(verifiers, forms, strict=True):
-        found += _of_verifier(verifier, form, 1 / len(verifiers), several=several)
-    found = found or list(_of_columns(schema))
-    labels = {f"{check.name}: ": check.name for check in found if check.name}
+    verifiers, checks = provenance.get("verifiers", ()), list[ScoreColumn]()
+    several = len(verifiers) > 1
+    for verifier, form in zip(verifiers, forms_of(provenance, name) if verifiers else (), strict=True):
+        checks += _recorded_checks(verifier, form, 1 / len(verifiers), several=several)
+    checks = checks or list(_checks_by_columns(schema))
+    labels = {f"{check.name}: ": check.name for check in checks if check.name}
     for verifier in verifiers:  # rows that name functions: no column, but lines
         owner = f"{verifier['id']}/" if several else ""
         names = [f"{owner}{code['name']}" for code in verifier.get("code", ()) if code.get("name")]
         labels |= {f"{name}: ": name for name in names if f"{name}: " not in labels}
     numbers = {name for name, dtype in schema.items() if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)}
-    return tuple(check for check in found if check.column in numbers), labels
+    return tuple(check for check in checks if check.column in numbers), labels
 
 
-def _of_verifier(
+def _recorded_checks(
     verifier: Mapping[str, Any], form: Mapping[str, Any], share: float, *, several: bool
 ) -> Iterator[ScoreColumn]:
     """Yield what the provenance says of a verifier: its checks, a group before its own; else the verifier itself."""
     ident, kind, weight = verifier["id"], verifier["kind"], verifier.get("weight")
     share = share if weight is None else weight
-    listed_checks = {check["id"]: check for check in verifier.get("checks", ())}
+    weights = {check["id"]: float(check["weight"]) for check in verifier.get("checks", ())}
     if kind != NATIVE:
-        own = next(iter(listed_checks), "")
+        own = next(iter(weights), "")
         name = own if kind == FUNCTION or not several else f"{ident}/{own}" if own else ident
-        yield ScoreColumn(
-            name or ident,
-            _SCORE + ident,
-            ident,
-            ident,
-            kind,
-            weight=1.0 if weight is None else weight,
-            coefficient=share,
-        )
+        weight = 1.0 if weight is None else weight
+        yield ScoreColumn(name or ident, _SCORE + ident, ident, ident, kind, weight, coefficient=share)
         return
-    weights = {name: float(check["weight"]) for name, check in listed_checks.items()}
-    is_plain = not any(name in check for check in form.get("checks", ()) for name in _NOT_LINEAR)
-    linear = is_plain and not {"combine", "range"} & {*form}
+    is_linear = not {"combine", "range"} & {*form}
+    nested = [("", check) for check in form.get("checks", ())]
+    is_linear &= not any({"gate", "penalty", "when", "checks"} & {*check} for _, check in nested)
     total = sum(weights.values())
-    for check, group in _walk(form.get("checks", ())):
+    while nested:
+        group, check = nested.pop(0)
         own = check["id"]
-        own_weight = weights.get(own, float(check.get("weight", 0.0)))
-        coefficient = share * own_weight / total if linear and total else None
+        nested[:0] = [(own, part) for part in check.get("checks", ())]
+        weight = weights.get(own, float(check.get("weight", 0.0)))
         yield ScoreColumn(
             f"{ident}/{own}" if several else own,
             f"{_CHECK}{ident}/{own}",
             ident,
             own,
             check["type"],
-            own_weight,
+            weight,
             required=check.get("required", False),
-            coefficient=0.0 if group else coefficient,
+            coefficient=0.0 if group else share * weight / total if is_linear and total else None,
             group=group,
             title=titled(str(check.get("name", "")), str(check.get("description", ""))),
         )
 
 
-def _walk(checks: Sequence[Mapping[str, Any]], group: str = "") -> Iterator[tuple[Mapping[str, Any], str]]:
-    for check in checks:
-        yield check, group
-        yield from _walk(check.get("checks", ()), check["id"])
-
-
-def _of_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:
+def _checks_by_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:
     """Yield the checks that the names of columns tell; of ``check/a/b/c``, the verifier is the longest that has a score."""
-    scores = [name.removeprefix(_SCORE) for name in schema if name.startswith(_SCORE)]
-    owners: dict[str, tuple[str, str]] = {}
-    for column in (name for name in schema if name.startswith(_CHECK)):
-        rest = column.removeprefix(_CHECK)
+    checks: dict[str, list[str]] = {name.removeprefix(_SCORE): [] for name in schema if name.startswith(_SCORE)}
+    scores = list(checks)
+    for rest in (name.removeprefix(_CHECK) for name in schema if name.startswith(_CHECK)):
         known = [score for score in scores if rest.startswith(f"{score}/")]
         verifier = max(known, key=len) if known else rest.partition("/")[0]
-        owners[column] = verifier, rest[len(verifier) + 1 :]
-    verifiers = dict.fromkeys([*scores, *(verifier for verifier, _ in owners.values())])
-    for verifier in verifiers:
-        own = [(column, check) for column, (owner, check) in owners.items() if owner == verifier]
-        for column, check in own:
-            name = f"{verifier}/{check}" if len(verifiers) > 1 else check
-            yield ScoreColumn(name, column, verifier, check)
+        checks.setdefault(verifier, []).append(rest)
+    for verifier, own in checks.items():
+        for rest in own:
+            check = rest[len(verifier) + 1 :]
+            name = f"{verifier}/{check}" if len(checks) > 1 else check
+            yield ScoreColumn(name, _CHECK + rest, verifier, check)
         if not own:
             yield ScoreColumn(verifier, _SCORE + verifier, verifier, verifier)
-
-
-# ── feedback ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _lines(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
-    """Split texts into lines, and count the lines of each check."""
-    parts = [_labelled(part, labels) for part in texts.sort("row").iter_slices(_TEXTS_AT_ONCE)]
-    lines = pl.concat([*parts, _NO_LINES]).group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
-    return lines.sort("row", "check", "text")
 
 
 def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
     """Split texts into lines, and give each line to the check whose label it begins with; one without is part of the one before."""
     lines = texts.with_row_index("at").with_columns(line=pl.col("text").str.split("\n")).drop("text").explode("line")
-    distinct = lines["line"].unique().to_list()
-    found = [_label(line, labels) for line in distinct]
-    known = pl.DataFrame(
-        {
-            "line": distinct,
-            "check": [None if label is None else labels[label] for label in found],
-            "text": [
-                line if label is None else line[len(label) :] for line, label in zip(distinct, found, strict=True)
-            ],
-        },
-        schema={"line": pl.String, "check": pl.String, "text": pl.String},
-    )
-    lines = lines.join(known, on="line", how="left", maintain_order="left").drop("line")
+    known = []
+    for line in lines["line"].unique():
+        label = _label(line, labels)
+        known.append((line, None, line) if label is None else (line, labels[label], line[len(label) :]))
+    table = pl.DataFrame(known, schema=dict.fromkeys(("line", "check", "text"), pl.String), orient="row")
+    lines = lines.join(table, on="line", how="left", maintain_order="left").drop("line")
     begins = lines["check"].is_not_null() | (lines["at"] != lines["at"].shift(1)).fill_null(value=True)
     if not begins.all():
-        together = lines.with_columns(entry=begins.cum_sum()).group_by("entry", maintain_order=True)
-        firsts = (pl.col(name).first() for name in ("check", "rows", "row"))
-        lines = together.agg(pl.col("text").str.join("\n"), *firsts)
+        entries = lines.with_columns(entry=begins.cum_sum()).group_by("entry", maintain_order=True)
+        lines = entries.agg(pl.col("text").str.join("\n"), pl.col("check", "rows", "row").first())
     return lines.select(_NO_LINES.columns)
 
 
 def labelled_lines(text: str | None, labels: Mapping[str, str]) -> list[tuple[str | None, str]]:
     """Split one row's feedback or error into lines, each with its check; one without a label is part of the one before."""
-    lines: list[tuple[str | None, str]] = []
-    for line in text.split("\n") if text else ():
-        label = _label(line, labels)
-        if label is None and lines:
-            lines[-1] = lines[-1][0], f"{lines[-1][1]}\n{line}"
-        else:
-            lines.append((None, line) if label is None else (labels[label], line[len(label) :]))
-    return lines
+    if not text:
+        return []
+    one = pl.DataFrame({"text": [text], "rows": [1], "row": [0]}, schema_overrides=_NO_LINES.schema)
+    return _labelled(one, labels).select("check", "text").rows()
 
 
 def _label(line: str, labels: Mapping[str, str]) -> str | None:
@@ -507,9 +400,6 @@ def _label(line: str, labels: Mapping[str, str]) -> str | None:
         label = line[: at + 2] if line[: at + 2] in labels else label
         at = line.find(": ", at + 1)
     return label
-
-
-# ── what functions about results take and return ───────────────────────────────────────────────────────────────────────────
 
 
 def names_of(value: Sequence[str] | str | None) -> tuple[str, ...]:
@@ -524,9 +414,5 @@ def sort_key(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def as_data(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields as JSON data; what JSON has no form for is its text.
-
-    Raises:
-        ValueError: A number is not finite.
-    """
+    """Return fields as JSON data; what JSON has no form for is its text. A number that is not finite is a ``ValueError``."""
     return dict(json.loads(json.dumps({"insight": 1, **fields}, default=str, allow_nan=False)))

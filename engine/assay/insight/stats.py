@@ -1,10 +1,10 @@
 """Intervals, tests, quantiles and reproducible draws; what is not defined is None, and no result is NaN or infinite."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -19,17 +19,24 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def fixed_sums(values: pl.Expr, name: str, bits: int) -> list[pl.Expr]:
+    """Return the sum of values in fixed point, in which the order does not show: of whole parts, and of rests by ``2 ** -bits``."""
+    whole = values.floor()
+    rest = ((values - whole) * 2.0**bits).cast(pl.Int64, strict=False)
+    return [whole.cast(pl.Int64, strict=False).sum().alias(f"{name}/whole"), rest.sum().alias(f"{name}/rest")]
+
+
+def fixed_mean(row: Mapping[str, Any], name: str, bits: int, count: int) -> float | None:
+    """Return the mean of a number of values of which a row has the ``fixed_sums``; None for none."""
+    return ((row[f"{name}/whole"] << bits) + row[f"{name}/rest"]) / (count << bits) if count else None
+
+
 def mean(values: Collection[float]) -> float | None:
     """Return the mean; None for no values, or where their sum is larger than a float."""
     try:
         return finite(math.fsum(values) / len(values)) if len(values) else None
     except (OverflowError, ValueError):
         return None
-
-
-def normal_quantile(p: float) -> float:
-    """Return the value below which a standard normal variable lies with probability ``p``."""
-    return NormalDist().inv_cdf(p)
 
 
 def normal_p(z: float) -> float:
@@ -114,24 +121,20 @@ def welch(mean: float, variance: float, n: int, other_mean: float, other_varianc
 
 def wilson(passed: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share of independent rows."""
-    z, p = normal_quantile(0.975), passed / n
+    z, p = NormalDist().inv_cdf(0.975), passed / n
     middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     low, high = ((middle + end) / (1 + z * z / n) for end in (-half, half))
     return (low if passed else 0.0), (high if passed < n else 1.0)
 
 
-def binomial_tail(k: int, n: int) -> float:
-    """Return P(X ≤ k) for the heads of ``n`` fair coins."""
-    if k < 0 or k >= n:
-        return float(k >= n)
-    if n > _EXACT_FLIPS:
-        return _incomplete_beta(n - k, k + 1, 0.5, 0.5)
-    return sum(math.comb(n, i) for i in range(k + 1)) / (1 << n)
-
-
 def mcnemar(b: int, c: int) -> float:
     """Return the exact two-sided p of McNemar's test for two counts of flips; 1.0 for none."""
-    return min(1.0, 2 * binomial_tail(min(b, c), b + c))
+    fewer, n = min(b, c), b + c
+    if n > _EXACT_FLIPS:
+        tail = _incomplete_beta(n - fewer, fewer + 1, 0.5, 0.5)
+    else:
+        tail = sum(math.comb(n, flips) for flips in range(fewer + 1)) / (1 << n)
+    return min(1.0, 2 * tail)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -192,11 +195,7 @@ def splitmix64(seed: int, start: int, count: int) -> pl.Series:
 def bootstrap(sums: pl.Series, counts: pl.Series, *, resamples: int = 2_000, seed: int = 0) -> tuple[float, float]:
     """Return the 95 % percentile interval of a mean over groups, from resamples of its tasks: the same for the same seed.
 
-    Args:
-        sums: Of each task, in UTF-8 order of their ids, the sum of its groups' values; Float64.
-        counts: Of each task, the number of its groups, at least one.
-        resamples: How many times to draw as many tasks as there are.
-        seed: Seed of the draws.
+    Tasks come in UTF-8 order of their ids, each with the sum of its groups' values (Float64) and their number.
     """
     tasks, means = len(sums), []
     for at in range(0, resamples, block := max(1, _DRAWS_AT_ONCE // tasks)):

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -10,12 +10,11 @@ import polars as pl
 from assay.checks.registry import CHECKS
 from assay.expressions.lane import exactly
 from assay.insight import stats
-from assay.insight.results import Result, ScoreColumn, open_result
+from assay.insight.results import Result, open_result
 from assay.names import FUNCTION, HIDDEN
 from assay.scoring.summary import CheckSummary, Summary
 
-MOST_VALUES = 2_000
-"""Most values of a column whose means a summary holds: those with the least mean."""
+MOST_VALUES = 2_000  # of a column whose means a summary holds: those with the least mean
 
 _TASK = HIDDEN + "task/"
 
@@ -58,29 +57,22 @@ def _numbers(result: Result) -> Summary:
     errors = pl.col("error").count() if "error" in result.schema else pl.lit(0)
     counts = [pl.len().alias("rows"), reward.count().alias("scored"), reward.sum().alias("total")]
     counts += [passed.alias("passed"), errors.alias("errors")]
-    for at, check in enumerate(result.checks):
+    for check in result.checks:
         score = exactly(check.column).cast(pl.Float64)
-        numbers = pl.struct(rows=score.count(), total=score.sum(), failures=_short(check, score).sum())
-        counts.append(numbers.alias(f"check/{at}"))
-    found = result.collect(result.frame.select(counts)).to_dicts()[0]
-    checks = [_check(check, found[f"check/{at}"]) for at, check in enumerate(result.checks)]
-    summary = Summary(checks, list(result.notes), total=float(found["total"]))
+        falls_short = score < 1
+        if check.type == FUNCTION and check.weight is not None and check.weight <= 0:  # of a rubric
+            falls_short = (score > 0) & (check.weight < 0)
+        numbers = pl.struct(rows=score.count(), failures=falls_short.sum(), total=score.sum())
+        counts.append(numbers.alias(check.column))
+    row = result.collect(result.frame.select(counts)).to_dicts()[0]
+    summary = Summary([], list(result.notes), total=float(row["total"]))
+    for check in result.checks:
+        entry = CheckSummary(check.name, check.type, check.weight)
+        entry.rows, entry.failures, entry.total = row[check.column].values()
+        summary.checks.append(entry)
     summary.rows, summary.scored, summary.passed, summary.errors = (
-        int(found[name] or 0) for name in ("rows", "scored", "passed", "errors")
+        int(row[name] or 0) for name in ("rows", "scored", "passed", "errors")
     )
-    return summary
-
-
-def _short(check: ScoreColumn, score: pl.Expr) -> pl.Expr:
-    """Return whether a row falls short: below 1; of a rubric's function with a negative weight above 0, with weight 0 never."""
-    if check.type != FUNCTION or check.weight is None or check.weight > 0:
-        return score < 1
-    return (score > 0) & (check.weight < 0)
-
-
-def _check(check: ScoreColumn, counts: Mapping[str, Any]) -> CheckSummary:
-    summary = CheckSummary(check.name, check.type, check.weight)
-    summary.rows, summary.failures, summary.total = counts["rows"], counts["failures"], counts["total"]
     return summary
 
 
@@ -102,55 +94,34 @@ def _count_lines(result: Result, summary: Summary) -> None:
         summary.unscored = Counter(reasons)
 
 
-# ── by group ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def by_group(result: Any, by: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return, for the values of each column, the mean reward and the pass rate over groups, with intervals clustered by task.
 
-    Args:
-        result: The result.
-        by: Columns.
-
-    Returns:
-        For each column a list of its values in order, each with ``value``, ``rows``, ``scored``, ``groups``, ``tasks``, ``few``,
-        ``mean_reward``, ``mean_reward_ci95``, ``pass_rate``, ``pass_rate_ci95``; of a column with many values those with the least mean.
-
-    Raises:
-        UsageError: A column does not exist.
+    Each column has a list of its values in order, each with ``value``, ``rows``, ``scored``, ``groups``, ``tasks``, ``few``,
+    ``mean_reward``, ``mean_reward_ci95``, ``pass_rate``, ``pass_rate_ci95``; of a column with many values those with the least mean.
     """
     opened = open_result(result)
-    names = opened.keys(by, "--by")
-    return {name: _of_column(opened, name) for name in names}
+    return {name: _of_column(opened, name) for name in opened.keys(by, "--by")}
 
 
 def _of_column(result: Result, name: str) -> list[dict[str, Any]]:
     tasks = result.tasks()
     keys = [key for key in dict.fromkeys((*result.groups(tasks), *tasks)) if key != name]
     reward = pl.col("reward")
-    frame = result.frame.group_by(exactly(name).alias("value"), *map(exactly, keys)).agg(
-        pl.len().cast(pl.Int64).alias("rows"),
-        reward.count().cast(pl.Int64).alias("scored"),
-        reward.sum().alias("total"),
-        (pl.col("passed").sum().cast(pl.Int64) if "passed" in result.schema else pl.lit(None, pl.Int64)).alias(
-            "passed"
-        ),
-    )
-    table = result.collect(frame)
+    passed = pl.col("passed").sum().cast(pl.Int64) if "passed" in result.schema else pl.lit(None, pl.Int64)
+    counts = [pl.len().cast(pl.Int64).alias("rows"), reward.count().cast(pl.Int64).alias("scored")]
+    groups = result.frame.group_by(exactly(name).alias("value"), *map(exactly, keys))
+    table = result.collect(groups.agg(*counts, reward.sum().alias("total"), passed.alias("passed")))
     cluster = [exactly("value") if task == name else exactly(task) for task in tasks]
     has_task = pl.all_horizontal(part.is_not_null() for part in cluster) if cluster else pl.lit(value=False)
-    table = table.with_columns(
-        pl.struct(cluster).alias(_TASK) if cluster else pl.lit(None).alias(_TASK), has_task.alias("has_task")
-    )
-    if (
-        values := table.group_by("value").agg((pl.col("total") / pl.col("scored")).mean().alias("mean"))
-    ).height > MOST_VALUES:
-        least = (
-            values.with_columns(pl.col("mean").fill_nan(None)).sort("mean", "value", nulls_last=True).head(MOST_VALUES)
-        )
+    task = (pl.struct(cluster) if cluster else pl.lit(None)).alias(_TASK)
+    table = table.with_columns(task, has_task.alias("has_task"))
+    means = table.group_by("value").agg((pl.col("total") / pl.col("scored")).mean().fill_nan(None).alias("mean"))
+    if means.height > MOST_VALUES:
+        least = means.sort("mean", "value", nulls_last=True).head(MOST_VALUES)
         table = table.join(least.select("value"), on="value", nulls_equal=True)
-    found = [_of_value(part) for part in table.partition_by("value", maintain_order=False)]
-    return sorted(found, key=lambda entry: (entry["value"] is None, str(entry["value"])))
+    entries = [_of_value(part) for part in table.partition_by("value", maintain_order=False)]
+    return sorted(entries, key=lambda entry: (entry["value"] is None, str(entry["value"])))
 
 
 def _of_value(groups: pl.DataFrame) -> dict[str, Any]:
@@ -164,25 +135,19 @@ def _of_value(groups: pl.DataFrame) -> dict[str, Any]:
     entry = numbers | {"groups": of.height, "tasks": tasks, "few": 0 < tasks < stats.FEW_TASKS}
     for name, column in (("mean_reward", "total"), ("pass_rate", "passed")):
         values = of.select(_TASK, "scored", v=pl.col(column) / pl.col("scored")).drop_nulls("v")
-        mean, ends = _mean(values, tasks, is_rate=column == "passed")
-        entry |= {name: mean, f"{name}_ci95": ends}
+        entry[name] = stats.mean(values["v"])
+        has_interval = entry[name] is not None and tasks > 1
+        entry[f"{name}_ci95"] = _interval(values, entry[name], tasks) if has_interval else None
+    if entry["pass_rate_ci95"] is not None:
+        entry["pass_rate_ci95"] = [min(1.0, max(0.0, end)) for end in entry["pass_rate_ci95"]]
     return entry
 
 
-def _mean(values: pl.DataFrame, tasks: int, *, is_rate: bool) -> tuple[float | None, list[float] | None]:
-    """Return the mean of the groups' values, and its interval."""
-    mean = stats.mean(values["v"])
-    if mean is None:
-        return None, None
-    if tasks < 2:  # noqa: PLR2004
-        return mean, None
+def _interval(values: pl.DataFrame, mean: float, tasks: int) -> list[float] | None:
+    """Return the interval of the mean of the groups' values."""
     sums = values.group_by(_TASK).agg(pl.col("v").sum(), pl.len().cast(pl.Int64).alias("n"))
-    single = values["scored"].max() == 1 and sums.height == values.height and values["v"].is_in([0.0, 1.0]).all()
-    if single:
-        return mean, list(stats.wilson(round(math.fsum(values["v"])), tasks))
+    if values["scored"].max() == 1 and sums.height == values.height and values["v"].is_in([0.0, 1.0]).all():
+        return list(stats.wilson(round(math.fsum(values["v"])), tasks))
     se = 0.0 if values["v"].min() == values["v"].max() else stats.clustered_se(sums["v"], sums["n"], mean)
     test = stats.t_test(mean, se, tasks - 1)
-    if test.low is None or test.high is None:
-        return mean, None
-    ends = [test.low, test.high]
-    return mean, [min(1.0, max(0.0, end)) for end in ends] if is_rate else ends
+    return None if test.low is None or test.high is None else [test.low, test.high]
