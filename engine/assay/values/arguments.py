@@ -45,11 +45,7 @@ MEMO = HIDDEN + "memo"
 
 
 def messages(value: Any) -> Any:
-    """Return a prompt or a completion in its original form: text, or a list of messages.
-
-    Messages in JSON text are parsed. Null fields are removed, except ``role`` and ``content``: a struct column adds them to every
-    row.
-    """
+    """Return a prompt or a completion in its original form: text, or a list of messages."""
     if isinstance(value, str):
         parsed = loads(value) if value.startswith("[{") else None
         if not isinstance(parsed, list) or not all(map(_is_message, parsed)):
@@ -63,7 +59,6 @@ def messages(value: Any) -> Any:
 
 
 def _is_plain(message: Any) -> bool:
-    """Return whether a message consists of role and text, as nearly all do; it needs no conversion."""
     return type(message) is dict and len(message) == 2 and type(message.get("content")) is str and "role" in message  # noqa: PLR2004
 
 
@@ -92,7 +87,6 @@ def own(value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
-    """Return an object from a struct or JSON text; ``{}`` for null, and any other value unchanged."""
     if value is None:
         return {}
     if isinstance(value, str):
@@ -114,7 +108,6 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return initial states for rollouts: their arguments, and no responses."""
     names = ("prompt", "completion", "answer", "task", "info", "example_id")
     return [
         {
@@ -181,17 +174,7 @@ def is_read(column: pl.Series) -> bool:
 def arguments(
     columns: Mapping[str, Sequence[Any]], requested: Sequence[str], rows: int, read: Container[str] = ()
 ) -> dict[str, list[Any]]:
-    """Return the arguments of rollouts, as columns.
-
-    Args:
-        columns: The loaded values by column, which no one else uses; a missing column counts as null.
-        requested: Names of ``ARGUMENTS``.
-        rows: Number of rollouts.
-        read: Columns whose values need no conversion.
-
-    Returns:
-        A list of ``rows`` values for each name. Rollouts share no objects, so that a function cannot change another's arguments.
-    """
+    """Return the arguments of rollouts, as columns."""
     names = [name for name in ARGUMENTS if name != "state" and (name in requested or "state" in requested)]
     nulls = [None] * rows
     result: dict[str, list[Any]] = {}
@@ -209,13 +192,7 @@ def arguments(
 def column_arguments(
     columns: Mapping[str, Sequence[Any]], names: Sequence[str], read: Container[str] = ()
 ) -> dict[str, list[Any]]:
-    """Return columns by their own names as arguments, with the prefix ``COLUMN``.
-
-    Args:
-        columns: As in ``arguments``.
-        names: Columns among them; those of ``ARGUMENTS`` are converted as these are.
-        read: Columns whose values need no conversion.
-    """
+    """Return columns by their own names as arguments, with the prefix ``COLUMN``."""
     return {
         COLUMN + name: list(columns[name]) if name in read else [*map(_READ.get(name, own), columns[name])]
         for name in names

@@ -26,11 +26,7 @@ class _NotHeldError(Exception):
 
 
 def from_arrow(data: Any) -> pl.DataFrame:
-    """Return a validated frame from a pyarrow Table, RecordBatch, RecordBatchReader, or any Arrow stream capsule.
-
-    Raises:
-        InputError: The data violates Arrow's format, or Polars cannot hold a column.
-    """
+    """Return a validated frame from a pyarrow Table, RecordBatch, RecordBatchReader, or any Arrow stream capsule."""
     try:
         if isinstance(data, pa.RecordBatchReader):
             table = data.read_all()
@@ -71,7 +67,6 @@ def _has_fixed_lists(dtype: Any) -> bool:
 
 
 def _laid_out(table: pa.Table) -> pa.Table:
-    """Return a table whose arrays begin at their first value: Polars refuses parts of fixed-size lists with nulls."""
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
@@ -79,11 +74,7 @@ def _laid_out(table: pa.Table) -> pa.Table:
 
 
 def check_names(fields: Iterable[pa.Field]) -> None:
-    """Check that Polars accepts the names of all columns and nested fields.
-
-    Raises:
-        InputError: A name contains NUL or is not UTF-8.
-    """
+    """Check that Polars accepts the names of all columns and nested fields."""
     for field in fields:
         try:
             usable = "\0" not in field.name
@@ -96,15 +87,8 @@ def check_names(fields: Iterable[pa.Field]) -> None:
         check_names(field.type.field(at) for at in range(field.type.num_fields))
 
 
-# ── types that Polars lacks ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def held_schema(schema: pa.Schema) -> pa.Schema:
-    """Return an Arrow schema with types that Polars holds as they are.
-
-    Raises:
-        InputError: There is none for the values of some columns; all of them are named.
-    """
+    """Return an Arrow schema with types that Polars holds as they are."""
     types: list[Any] = []
     problems: list[str] = []
     for field in schema:
@@ -118,11 +102,7 @@ def held_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def held(table: pa.Table) -> pa.Table:
-    """Return a table with the types of ``held_schema``; the same table if it has them.
-
-    Raises:
-        InputError: Polars cannot hold a column.
-    """
+    """Return a table with the types of ``held_schema``; the same table if it has them."""
     schema = held_schema(table.schema)
     for at, field in enumerate(schema):
         if field.equals(table.schema.field(at), check_metadata=True):
@@ -165,11 +145,6 @@ def _listed(views: Any) -> Any:
 
 
 def _column_type(dtype: Any) -> Any:
-    """Return the type as which Polars holds a column, if the column can be converted to it.
-
-    Raises:
-        _NotHeldError: There is none.
-    """
     target = _held_type(dtype)
     if not target.equals(dtype, check_metadata=True) and _has_open_keys(dtype):
         raise _NotHeldError(str(dtype))
@@ -177,11 +152,6 @@ def _column_type(dtype: Any) -> Any:
 
 
 def _held_type(dtype: Any) -> Any:
-    """Return the type as which Polars holds values of a type.
-
-    Raises:
-        _NotHeldError: There is none.
-    """
     types = pa.types
     if isinstance(dtype, pa.BaseExtensionType):
         storage = _held_type(dtype.storage_type)
@@ -249,7 +219,6 @@ def _held_field(field: pa.Field) -> pa.Field:
 
 @cache
 def _is_known(zone: str) -> bool:
-    """Return whether Polars knows a time zone."""
     try:
         pl.Series([], dtype=pl.Datetime("us", zone))
     except pl.exceptions.PolarsError:

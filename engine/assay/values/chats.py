@@ -52,16 +52,7 @@ def chat_type(chats: list[Structs | None]) -> Any:
 
 
 def chat_structs(value: Any, place: str, losses: exact.Losses) -> Structs | None:
-    """Convert messages to structs.
-
-    Args:
-        value: Any value.
-        place: Path of the value, for ``losses``.
-        losses: Collects values that cannot be restored exactly.
-
-    Returns:
-        One struct per message, or None if the value is not a list of messages.
-    """
+    """Convert messages to structs."""
     if not isinstance(value, list | tuple):
         return None
     messages = [_fields(message) for message in value]
@@ -82,7 +73,6 @@ def _fields(message: Any) -> dict[Any, Any] | None:
 
 
 def _struct_of(fields: dict[Any, Any], place: str, losses: exact.Losses) -> dict[str, Any]:
-    """Convert a message to a struct; remove from ``fields`` those that the struct represents exactly."""
     struct: dict[str, Any] = {}
     for name in _TEXTS:
         value = fields.get(name)
@@ -101,11 +91,7 @@ def _struct_of(fields: dict[Any, Any], place: str, losses: exact.Losses) -> dict
 
 
 def chat_of(structs: Any, place: str) -> Any:
-    """Return the messages from structs; for structs of another program, the fields that are not null.
-
-    Raises:
-        InputError: A JSON field is not valid JSON.
-    """
+    """Return the messages from structs; for structs of another program, the fields that are not null."""
     return [_message(struct, place) for struct in structs] if isinstance(structs, list) else structs
 
 
@@ -120,11 +106,7 @@ def _message(struct: Any, place: str) -> Any:
 
 
 def value_of(value: Any, place: str) -> Any:
-    """Decode a value from JSON; return a value that another program has already parsed unchanged.
-
-    Raises:
-        InputError: The text is not JSON.
-    """
+    """Decode a value from JSON; return a value that another program has already parsed unchanged."""
     if not isinstance(value, str):
         return value
     try:

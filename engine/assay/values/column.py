@@ -35,19 +35,12 @@ _COMPATIBLE = ({int, float}, {list, tuple})
 
 
 def _read_as(name: str, mapping: Mapping[str, str]) -> str:
-    """Return the name under which Assay reads an input column; ``""`` if another column is read under its name."""
     renamed = next((target for target, source in mapping.items() if source == name), None)
     return renamed or ("" if name in mapping else name)
 
 
 def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -> "Column":
-    """Return an empty column of the kind for its name.
-
-    Args:
-        name: Its name in the input.
-        mapping: Columns to read under another name.
-        exact: Names, as they are read, of columns in which each row keeps its own value.
-    """
+    """Return an empty column of the kind for its name."""
     target = _read_as(name, mapping)
     if target in _FIXED:
         return _FIXED[target](name)
@@ -69,15 +62,7 @@ class Column:
         self._mends = False
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        """Learn from values.
-
-        Args:
-            values: A batch.
-            first: Number of its first row, for messages.
-
-        Raises:
-            InputError: A value does not fit into any column.
-        """
+        """Learn from values."""
         self._measure(values, first)
         if self._as_text:
             return
@@ -145,12 +130,6 @@ _LEAF_TYPES = {arrow: _DTYPES[kind] for kind, arrow in _ARROW_TYPES.items()}
 
 
 def _leaves(values: Sequence[Any], kind: type) -> Any:
-    """Return an Arrow array with the type of values of one plain type; with the values for integers, else empty.
-
-    Raises:
-        UnicodeEncodeError: A string has a lone surrogate.
-        OverflowError: An integer needs more than 64 bits.
-    """
     if kind is int and not all(value is None or -(2**63) <= value < 2**63 for value in values):
         raise OverflowError("an integer of more than 64 bits")
     series = pl.Series(values, dtype=_DTYPES[kind])
@@ -205,7 +184,6 @@ class _Exact(Column):
 
 
 def _plain_dtype(kinds: AbstractSet[type], elements: AbstractSet[type]) -> Any:
-    """Return the type of values of one plain kind, or of lists of one; None if no type has them all unchanged."""
     kinds, elements = kinds - {type(None)}, elements - {type(None)}
     if len(kinds) > 1 or len(elements) > 1:
         return None
@@ -216,7 +194,6 @@ def _plain_dtype(kinds: AbstractSet[type], elements: AbstractSet[type]) -> Any:
 
 
 def _kinds_of(values: Sequence[Any]) -> set[type]:
-    """Return the types of values; ``object`` for an integer that no column of integers holds."""
     kinds = {*map(type, values)}
     if int in kinds and not all(-(2**63) <= value < 2**63 for value in values if type(value) is int):
         kinds.add(object)
@@ -230,11 +207,6 @@ def _own_values(values: Sequence[Any], name: str, first: int = 0) -> Sequence[An
 
 
 def _own(value: Any, name: str, row: int) -> Any:
-    """Return a value as JSON has it: arrays and tuples as lists, bytes as their text; what JSON lacks is itself.
-
-    Raises:
-        InputError: It is bytes that are not UTF-8. Within a value they stay, for it depends on the check whether they are read.
-    """
     if type(value) in LEAVES:
         return value
     if isinstance(value, bytes | bytearray):
@@ -248,7 +220,6 @@ def _own(value: Any, name: str, row: int) -> Any:
 
 
 def _own_json(value: Any, name: str) -> str | None:
-    """Return the JSON text of a value; a lone surrogate becomes U+FFFD."""
     text = _json(value, name, _marked)
     return _json(_mended(value), name, _marked) if text is not None and "\\ud" in text else text
 
@@ -328,7 +299,6 @@ _EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
 
 
 def _is_plain(message: Mapping[str, Any] | None) -> bool:
-    """Return whether a message consists of role and text only."""
     return (
         message is not None
         and len(message) == len(_FIELDS)
@@ -337,7 +307,6 @@ def _is_plain(message: Mapping[str, Any] | None) -> bool:
 
 
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """Return a message with what role and text cannot represent (see ``values.chats``)."""
     plain = _message(message)
     if message is None:
         return plain | {EXACT: None}
@@ -356,11 +325,6 @@ def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
 
 
 def _content_in_text(content: Any, errors: str = "replace") -> Any:
-    """Return the content of a message with bytes as text, as in columns; bytes of parts that are no text stay.
-
-    Raises:
-        UnicodeDecodeError: They are not UTF-8, and ``errors`` is ``strict``.
-    """
     if isinstance(content, bytes):
         return content.decode(errors=errors)
     if isinstance(content, list | tuple):
@@ -369,7 +333,6 @@ def _content_in_text(content: Any, errors: str = "replace") -> Any:
 
 
 def _has_flag(value: Any, dtype: Any) -> bool:
-    """Return whether a value has a Boolean where its type has a float."""
     if value is None:
         return False
     if pa.types.is_struct(dtype):
@@ -398,11 +361,6 @@ def _floated(kind: Any) -> Any:
 
 
 def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
-    """Return the common type of two types.
-
-    Raises:
-        TypeError: There is none.
-    """
     if left == right or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):
@@ -429,7 +387,6 @@ def _plain(value: Any) -> Any:
 
 
 def _marked(value: Any) -> Any:
-    """Return what stands for a value in JSON; for bytes that are not UTF-8 a mark, by which a check that reads them is told."""
     converted = _plain(value)
     return {BYTES: value.hex()} if converted is None else converted
 

@@ -96,9 +96,6 @@ def _prefixes(name: str, names: AbstractSet[str]) -> int:
     return times
 
 
-# ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def failure(row: Mapping[str, Any]) -> str | None:
     """Return why a row cannot be scored if its generation failed, from its columns as loaded; else None."""
     error = generation_error(row)
@@ -117,7 +114,6 @@ def generation_error(row: Mapping[str, Any]) -> str | None:
 
 
 def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
-    """Return whether a row has no complete answer and was not scored."""
     if source.reward and row[source.reward] is not None:
         return False
     completion = row.get(COMPLETION)
@@ -128,7 +124,6 @@ def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
 
 
 def _error_text(error: Any) -> str | None:
-    """Return an error as text; None for values that mean no error."""
     if isinstance(error, str) and error.startswith(_OPENING):
         parsed = loads(error)
         error = error if parsed is NOT_JSON else parsed
@@ -151,7 +146,6 @@ def _of_state(state: Any, *, silent: bool) -> str | None:
 
 
 def _may_have_error(state: str, *, silent: bool) -> bool:
-    """Return whether a state's JSON text may contain an error, because parsing is expensive."""
     return silent or GENERATION_ERROR in state
 
 
@@ -159,15 +153,8 @@ def _reason(error: str) -> str:
     return f"generation failed: {error}"
 
 
-# ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def no_rollout_expr(schema: pl.Schema) -> pl.Expr | None:
-    """Return why a row has nothing to score: it could not be read, or a request or the generation failed.
-
-    Returns:
-        A String expression; None if no row with these columns can have such a reason.
-    """
+    """Return why a row has nothing to score: it could not be read, or a request or the generation failed."""
     reasons = [pl.col(BAD)] if BAD in schema else []
     failed = _failure_expr(schema)
     reasons += [] if failed is None else [failed]
@@ -175,7 +162,6 @@ def no_rollout_expr(schema: pl.Schema) -> pl.Expr | None:
 
 
 def _failure_expr(schema: pl.Schema) -> pl.Expr | None:
-    """Return ``failure`` as an expression."""
     source, candidates = _source(schema.keys()), []
     if GENERATION_ERROR in schema:
         candidates.append(_error_text_expr(exactly(GENERATION_ERROR), schema[GENERATION_ERROR]))

@@ -102,7 +102,6 @@ _FRACTION = r"\frac"
 
 
 def _braced_fractions(value: str) -> str:
-    r"""Write ``\frac12`` as ``\frac{1}{2}``; leave a text with a fraction that ends early."""
     first, *others = value.split(_FRACTION)
     if any(len(other) < 2 and not other.startswith("{") for other in others):  # noqa: PLR2004  (both parts of a fraction)
         return value
@@ -173,7 +172,6 @@ class _LmEval:
 
 
 def _by_option(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of ``lmEval`` by their names in camelCase."""
     spellings = {snake_case(name): name for name in _LmEval.options}
     given: dict[str, Any] = {}
     for key, value in options.items():
@@ -199,11 +197,6 @@ def _check_option(name: str, value: Any) -> None:
 
 
 def _ignored(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern that is removed from texts.
-
-    Raises:
-        ValueError: Python does not accept it, or it could take long: a replacement in this process cannot be stopped.
-    """
     try:
         compiled = compile_pattern(pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -221,14 +214,7 @@ def golds_with_words(golds: list[str]) -> list[str]:
 
 
 def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
-    """Return the normalizer that a spec names.
-
-    Args:
-        spec: A name, or ``{"lmEval": options}``.
-
-    Raises:
-        ValueError: There is no such normalizer or option.
-    """
+    """Return the normalizer that a spec names."""
     if isinstance(spec, Mapping):
         if len(spec) == 1 and next(iter(spec)) in both_cases(_LM_EVAL):
             (options,) = spec.values()
@@ -246,11 +232,7 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
 
 
 def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
-    """Return what names a normalizer.
-
-    Raises:
-        ValueError: It names none.
-    """
+    """Return what names a normalizer."""
     normalizer(spec)
     return spec
 

@@ -80,11 +80,7 @@ def is_path(text: str) -> bool:
 
 @lru_cache(1024)  # every file is compared with every preset
 def parse(text: str) -> Path:
-    """Parse a path.
-
-    Raises:
-        ValueError: The text is not a path; the message says where it goes wrong.
-    """
+    """Parse a path."""
     steps = _steps(text)
     if not steps or not isinstance(steps[0], str):
         raise ValueError(f"`{text}` is not a valid path: a path begins with the name of a column")
@@ -93,11 +89,7 @@ def parse(text: str) -> Path:
 
 @lru_cache(1024)
 def parse_within(text: str) -> Path:
-    """Parse a path that begins at a value, not at a column: it may begin with an index, and has no ``[]``.
-
-    Raises:
-        ValueError: The text is not such a path; the message says where it goes wrong.
-    """
+    """Parse a path that begins at a value, not at a column: it may begin with an index, and has no ``[]``."""
     steps = _steps(text)
     if not steps or _EACH in steps:
         raise ValueError(f'`{text}` is not the path of one value; write a.b, a[0], [0].a, a[-1] or a["b.c"]')
@@ -106,11 +98,7 @@ def parse_within(text: str) -> Path:
 
 @lru_cache(1024)
 def parse_many(text: str) -> Path:
-    """Parse a path that begins at a value, not at a column, and may have a ``[]``.
-
-    Raises:
-        ValueError: The text is not such a path; the message says where it goes wrong.
-    """
+    """Parse a path that begins at a value, not at a column, and may have a ``[]``."""
     steps = _steps(text)
     if not steps:
         raise ValueError(f'`{text}` is not a path within a value; write a.b, a[0], a[-1], a[].b or a["b.c"]')
@@ -135,15 +123,7 @@ def _steps(text: str) -> tuple[str | int | None, ...]:
 
 
 def find(value: Any, path: Path) -> Any:
-    """Return the value at a path; this is the definition.
-
-    Args:
-        value: A record, or an element of a list.
-        path: A path without ``[]``.
-
-    Returns:
-        The value, or ``ABSENT``.
-    """
+    """Return the value at a path; this is the definition."""
     for step in path.steps:
         if isinstance(step, str):
             value = value.get(step, ABSENT) if isinstance(value, Mapping) else ABSENT
@@ -157,16 +137,7 @@ def find(value: Any, path: Path) -> Any:
 
 
 def find_expr(schema: pl.Schema, path: Path, element: tuple[pl.Expr, Any] | None = None) -> tuple[pl.Expr, Any] | None:
-    """``find`` as an expression.
-
-    Args:
-        schema: The columns.
-        path: A path without ``[]``.
-        element: An expression to begin with instead of a column, and its type.
-
-    Returns:
-        The values and their type; None if no row can have a value.
-    """
+    """``find`` as an expression."""
     steps = path.steps
     if element is None:
         if path.column not in schema:
@@ -191,12 +162,7 @@ def find_expr(schema: pl.Schema, path: Path, element: tuple[pl.Expr, Any] | None
 
 
 def outline(value: Any, depth: int = _DEPTH) -> Any:
-    """Return the structure of a value: a mapping of fields, a list with the merged outline of its elements, a word, or None for null.
-
-    Args:
-        value: The value.
-        depth: Levels to visit.
-    """
+    """Return the structure of a value: a mapping of fields, a list with the merged outline of its elements, a word, or None for null."""
     if isinstance(value, Mapping):
         return {str(name): outline(inner, depth - 1) for name, inner in value.items()} if depth else {}
     if isinstance(value, list | tuple):

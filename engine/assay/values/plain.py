@@ -29,7 +29,6 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
 
 
 def _key(key: Any) -> Any:
-    """Return a key as JSON and columns have them: a scalar of another library as a number, a tuple as text."""
     if isinstance(key, bytes):
         key = key.decode(errors="backslashreplace")
     converted = key if type(key) in LEAVES else plain(key)
@@ -37,7 +36,6 @@ def _key(key: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Return a value as text, or as it is if it has none."""
     try:
         return str(value)
     except RAISED:

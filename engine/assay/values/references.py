@@ -35,7 +35,6 @@ def json_text(value: Any) -> str:
 
 
 def _in_json(value: Any) -> Any:
-    """Return a value that JSON has no form for as a number if it is one, else as text."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)
@@ -90,8 +89,6 @@ class Reference:
             return "columns; lists and objects in Python"
         return "columns; where the path leads through text, Python, row by row"
 
-    # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────
-
     def row(self, row: Mapping[str, Any]) -> Any:
         """Return the value of a row, None if it has none; of a template, its text."""
         if not self.is_template:
@@ -99,8 +96,6 @@ class Reference:
             return _list_of(value) if self.is_list else value
         values = [value_at(row, part) if isinstance(part, Path) else part for part in self.parts]
         return None if None in values else "".join(map(source_text, values))
-
-    # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────
 
     def text_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return ``source_text`` of each row's value as a String expression; null where there is none."""
@@ -165,11 +160,7 @@ def is_reference(value: Any) -> bool:
 
 
 def read_reference(value: Mapping[str, Any]) -> Reference:
-    """Read a reference.
-
-    Raises:
-        ValueError: It cannot be used; the message says why.
-    """
+    """Read a reference."""
     if "template" in value:
         return _template(value["template"])
     path, is_list = value["column"], value.get("list", False)
@@ -215,10 +206,7 @@ def _path(text: str) -> Path:
 
 
 def value_at(row: Mapping[str, Any], path: Path) -> Any:
-    """Return the value at a path of a row, through JSON text; None if there is none.
-
-    It is without the null fields that the type of a struct adds to every row; those of JSON stay.
-    """
+    """Return the value at a path of a row, through JSON text; None if there is none."""
     value: Any = row.get(path.column)
     is_json = is_typed(value)
     for step in path.steps[1:]:
@@ -239,14 +227,12 @@ def _list_of(value: Any) -> Any:
 
 
 def _may_have(schema: pl.Schema, path: Path) -> bool:
-    """Whether JSON text or a mapping on the way of a path may have its end."""
     prefixes = (Path(path.steps[:size]) for size in range(1, len(path.steps)))
     matches = (find_expr(schema, prefix) for prefix in prefixes)
     return any(match is not None and _may_lead_on(match[1]) for match in matches)
 
 
 def _may_lead_on(dtype: Any) -> bool:
-    """Whether a value of a type may have fields or elements that the type does not name."""
     return _is_text(dtype) or isinstance(dtype, pl.Map) or dtype in (TYPED, pl.Null)
 
 
@@ -255,7 +241,6 @@ def _is_text(dtype: Any) -> bool:
 
 
 def _plain_text(schema: pl.Schema, path: Path, text: Callable[[Any], str]) -> pl.Expr | None:
-    """Return the text at a path; None if it takes Python to read the path, or the value may be a list."""
     match = find_expr(schema, path)
     if match is None:
         return None
@@ -270,7 +255,6 @@ def _plain_text(schema: pl.Schema, path: Path, text: Callable[[Any], str]) -> pl
 
 
 def _text_by_row(schema: pl.Schema, path: Path) -> pl.Expr:
-    """Return the text at a path, found row by row in Python."""
     name = path.column
     if name not in schema:
         return pl.lit(None, dtype=pl.String)

@@ -23,27 +23,12 @@ class Columns:
         self._columns: dict[str, Column] = {}
 
     def see(self, rows: Sequence[Mapping[str, Any]], first: int = 0) -> None:
-        """Learn from a batch.
-
-        Args:
-            rows: The batch.
-            first: Number of its first row, for messages.
-
-        Raises:
-            InputError: A value does not fit into any column.
-        """
+        """Learn from a batch."""
         for name, values in transposed(rows).items():
             self._columns.setdefault(name, column(name, self._mapping, self._exact)).see(values, first)
 
     def settle(self) -> pl.Schema:
-        """End learning.
-
-        Returns:
-            Schema of the frames.
-
-        Raises:
-            InputError: A column cannot be read.
-        """
+        """End learning."""
         for each in self._columns.values():
             each.settle()
         return self.schema
@@ -64,28 +49,12 @@ class Columns:
 def from_rows(
     rows: Iterable[Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Convert mappings to a frame; a missing key gives null.
-
-    Chat messages keep role and text. Structured columns become JSON text, and so does any other column whose values have several
-    types, are nested deeply or have very many fields. A lone surrogate becomes U+FFFD.
-
-    Args:
-        rows: The mappings.
-        mapping: Columns to read under another name, ``{"completion": "response"}``.
-        exact: Columns in which each row keeps its own value, as they are read.
-
-    Raises:
-        InputError: A row is not a mapping, a completion is neither text nor messages, or a value does not fit into any column.
-    """
+    """Convert mappings to a frame; a missing key gives null."""
     return from_columns(transposed(rows), mapping, exact)
 
 
 def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return mappings as columns; a missing key gives None.
-
-    Raises:
-        InputError: A row is not a mapping, or has two keys with one name.
-    """
+    """Return mappings as columns; a missing key gives None."""
     columns: dict[str, list[Any]] = {}
     for height, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -106,11 +75,7 @@ def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
 def from_columns(
     columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Convert columns of plain values to a frame, as ``from_rows``.
-
-    Raises:
-        InputError: A column is a single value, two columns have the same name or different lengths, or a value does not fit.
-    """
+    """Convert columns of plain values to a frame, as ``from_rows``."""
     series: dict[str, pl.Series] = {}
     for key, values in columns.items():
         name = mended(str(key))

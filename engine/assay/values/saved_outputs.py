@@ -40,14 +40,7 @@ _GROUP = 10_000
 
 
 def table_of(outputs: Any) -> tuple[Any, str]:
-    """Convert a run to a table.
-
-    Args:
-        outputs: ``GenerateOutputs``.
-
-    Returns:
-        The table, and a sentence about values that cannot be restored exactly; ``""`` if there are none.
-    """
+    """Convert a run to a table."""
     values = {name: getattr(outputs, "id" if name == "example_id" else name) for name in KEPT}
     metrics = _columns_of(outputs.metrics)
     values |= {column: outputs.metrics[name] for column, name in metrics.items()}
@@ -80,7 +73,6 @@ def table_of(outputs: Any) -> tuple[Any, str]:
 
 
 def _columns_of(metrics: Mapping[str, Any]) -> dict[str, str]:
-    """Return the columns of metrics: their names, with a prefix if another column has that name or no column can."""
     columns: dict[str, str] = {}
     for name in metrics:
         column = mended(str(name)).replace("\0", "\ufffd")  # Arrow's interface between libraries ends names there
@@ -106,7 +98,6 @@ class _Saving:
         return pa.array([*cells, *[None] * (len(self.exact) - len(cells))], type=kind)
 
     def _cells(self, name: str, values: Sequence[Any], cell: Callable[[Any], Any]) -> Iterator[Any]:
-        """Yield values for a column; values that the column cannot represent are collected in ``exact``."""
         for at, value in enumerate(values):
             shown = None if value is None else cell(value)
             if value is not None and not _same(shown, value):
@@ -202,20 +193,7 @@ def _error(value: Any) -> str | None:
 
 
 def save(outputs: Any, path: str | Path, *, overwrite: bool) -> str:
-    """Write a run to a parquet file, completely or not at all.
-
-    Args:
-        outputs: ``GenerateOutputs``.
-        path: The output path.
-        overwrite: Whether to replace an existing file.
-
-    Returns:
-        A sentence about values that cannot be restored exactly; ``""`` if there are none.
-
-    Raises:
-        UsageError: The path cannot be used.
-        OutputError: The file cannot be written; an existing file is unchanged.
-    """
+    """Write a run to a parquet file, completely or not at all."""
     target = Path(path)
     if target.suffix.lower() != ".parquet":
         raise UsageError(f"{shown_path(path)}: outputs are saved as parquet.", "Name a file that ends in .parquet.")
@@ -227,14 +205,7 @@ def save(outputs: Any, path: str | Path, *, overwrite: bool) -> str:
 
 
 def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a run from a parquet file that ``save`` wrote.
-
-    Returns:
-        As ``read_table``.
-
-    Raises:
-        InputError: The file cannot be read, or does not contain a saved run.
-    """
+    """Read a run from a parquet file that ``save`` wrote."""
     try:
         with pq.ParquetFile(path) as file:
             if METADATA_KEY.encode() not in (file.metadata.metadata or {}):
@@ -256,17 +227,7 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a run from a table that ``table_of`` returned.
-
-    Args:
-        source: The table, or an object with an Arrow stream, such as a Polars frame.
-
-    Returns:
-        Fields of ``GenerateOutputs`` without the metadata, and fields of the metadata; empty if the schema has lost it.
-
-    Raises:
-        InputError: Columns are missing, or a value cannot be read.
-    """
+    """Read a run from a table that ``table_of`` returned."""
     try:
         table = source if isinstance(source, pa.Table) else pa.table(source)
         table.validate(full=True)
@@ -316,7 +277,6 @@ class _Run(BaseModel):
 
 
 def _metrics_of(table: Any) -> dict[str, str]:
-    """Return the metrics of a table whose schema has lost their list: all other columns of floats."""
     metrics = {}
     for field in table.schema:
         name = field.name.removeprefix(_PREFIX)

@@ -19,14 +19,7 @@ class Shape:
         self._tree: dict[Any, Any] = {}
 
     def add(self, value: Any) -> int:
-        """Add the fields of a value.
-
-        Returns:
-            The depth of the value.
-
-        Raises:
-            ValueError: The value is nested too deeply, or has a key that no JSON object can have; the message follows a name.
-        """
+        """Add the fields of a value."""
         todo = [(value, 1, self._tree)] if isinstance(value, NESTS) else []
         deepest = 0
         while todo:
@@ -46,7 +39,6 @@ class Shape:
         return deepest
 
     def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
-        """Return the node of a field, or of the elements of a list (None); past the limit, new nodes are not stored."""
         if key not in node:
             if self.fields > THRESHOLDS.struct_fields:
                 return {}

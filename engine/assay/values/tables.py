@@ -13,7 +13,6 @@ from assay.values.rows import from_columns, from_rows
 
 
 def _columns_of(model: Any) -> Any:
-    """Return ``GenerateOutputs`` as a table, and ``GenerateInputs`` as columns."""
     if hasattr(model, "to_arrow"):
         return model.to_arrow()
     return {name: values for name, values in model if values is not None}
@@ -25,16 +24,7 @@ def library_of(source: Any) -> str:
 
 
 def table_of(source: Any, mapping: Mapping[str, str], exact: Collection[str] = ()) -> pl.DataFrame:
-    """Convert data in memory to a frame.
-
-    Args:
-        source: A Polars or pandas frame, Arrow data, a Hugging Face Dataset, columns, rows, or a model of ``types``.
-        mapping: Columns to read under another name, ``{"completion": "response"}``.
-        exact: Columns in which each row keeps its own value, as they are read; those of Arrow data have its types.
-
-    Raises:
-        InputError: The data cannot be read.
-    """
+    """Convert data in memory to a frame."""
     if isinstance(source, BaseModel):
         source = _columns_of(source)
     if isinstance(source, pl.DataFrame):
@@ -56,7 +46,6 @@ def table_of(source: Any, mapping: Mapping[str, str], exact: Collection[str] = (
 
 
 def _of_datasets(source: Any, mapping: Mapping[str, str], exact: Collection[str]) -> pl.DataFrame:
-    """Convert a Hugging Face Dataset, or the batch that its ``map`` passes to a function."""
     if isinstance(source, dict):
         raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
     if isinstance(source, Mapping):
@@ -67,7 +56,6 @@ def _of_datasets(source: Any, mapping: Mapping[str, str], exact: Collection[str]
 
 
 def _of_pandas(frame: Any, mapping: Mapping[str, str], exact: Collection[str]) -> pl.DataFrame:
-    """Convert a pandas frame by way of Arrow, or value by value if a column has values of several types."""
     try:
         return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
     except (pa.ArrowInvalid, pa.ArrowTypeError):

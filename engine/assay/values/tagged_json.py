@@ -76,13 +76,7 @@ class Losses:
 
 
 def write(value: Any, place: str, losses: Losses) -> str:
-    """Convert a value to JSON text; never raise.
-
-    Args:
-        value: Any value.
-        place: Path of the value, for ``losses``.
-        losses: Collects values that ``read`` cannot restore exactly.
-    """
+    """Convert a value to JSON text; never raise."""
     plain = _plain(value)
     if plain is not None:
         return plain
@@ -95,20 +89,11 @@ def write(value: Any, place: str, losses: Losses) -> str:
 
 
 def read(text: str) -> Any:
-    """Decode a text from ``write``, or any other JSON.
-
-    Raises:
-        ValueError: The text is not JSON, or a tagged value does not match its tag.
-        RecursionError: It is nested too deeply for the stack.
-    """
+    """Decode a text from ``write``, or any other JSON."""
     return json.loads(text, object_hook=_untagged if _QUOTED_TAG in text else None)
 
 
 def _plain(value: Any) -> str | None:
-    """Return JSON text that represents the value without tags, or None.
-
-    It is faster to encode, decode and compare than to inspect every value.
-    """
     try:
         text = _dumps(value)
         if _QUOTED_TAG in text or (not 0 < sys.get_int_max_str_digits() <= _DIGITS and _LONG.search(text)):
@@ -220,7 +205,6 @@ class _Packing:
         return _tagged("dict", [[self._hashable(key, f"{place}.{key}"), inner] for key, inner in fields.items()])
 
     def _hashable(self, value: Any, place: str) -> Any:
-        """Return a key or a member of a set, which must be hashable after decoding."""
         packed = self.pack(value, place)
         if isinstance(packed, dict | list):
             try:
@@ -256,7 +240,6 @@ class _Packing:
 
 
 def _text(value: Any) -> str:
-    """Return an object as text that is the same in every process."""
     if isinstance(value, BaseException):
         return said_by(value)
     try:

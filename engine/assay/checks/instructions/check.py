@@ -63,8 +63,6 @@ class IFEval(Check):
         Example("anything", 0.0, columns={IDS: ["punctuation:no_such"], KWARGS: [{}]}),
     )
 
-    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
-
     def row(self, row: Row) -> float:
         return self._judged(row["completion"], read_task(row, self.limits))[0]
 
@@ -76,8 +74,6 @@ class IFEval(Check):
         followed = shortfalls.count("")
         return followed / len(shortfalls), JOINT.join(dict.fromkeys(filter(None, shortfalls)))
 
-    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def answer_lane(self) -> Lane:
         def build(schema: pl.Schema) -> pl.Expr:
             names = [name for name in (*self.reads, *self.may_read) if name in schema]
@@ -87,7 +83,6 @@ class IFEval(Check):
         return Lane(f"ifeval:{self._identity()}", build)
 
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
-        """Judge each distinct pair of a text and a task once; null where there is no text."""
         texts, which_text = encoded(columns[0])
         distinct, which_task = distinct_rows(columns[1])
         values, tasks = texts.to_list(), [self._task_or_error(row) for row in distinct.to_list()]

@@ -34,27 +34,16 @@ class MissingError(Exception):
 
 
 def check_language(language: str) -> str:
-    """Return the code of a language.
-
-    Raises:
-        ValueError: langdetect does not know it.
-    """
+    """Return the code of a language."""
     if language not in LANGUAGES:
         guess = did_you_mean(language, LANGUAGES)
         raise ValueError(f"unknown language {quoted(language)}. {guess or 'Known: ' + ', '.join(LANGUAGES) + '.'}")
     return language
 
 
-# ── langdetect ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @cached_within(_CACHED, lambda _, text: 4 * len(text))
 def detected(text: str) -> str | None:
-    """Return the language of a text by langdetect with seed 0; None if nothing in the text tells.
-
-    Raises:
-        MissingError: langdetect is not installed.
-    """
+    """Return the language of a text by langdetect with seed 0; None if nothing in the text tells."""
     detector = _detectors().create()
     from langdetect.lang_detect_exception import ErrorCode, LangDetectException
 
@@ -68,11 +57,7 @@ def detected(text: str) -> str | None:
 
 
 def _detectors() -> Any:
-    """Return a factory of detectors.
-
-    NOTE: not the one of ``langdetect.detect``, which the whole process shares: its seed is somebody else's to set, and while one
-    thread loads it, another one finds it without languages. What a detector changes is its own.
-    """
+    """Return a factory of detectors."""
     with _LOADING:
         return _loaded_detectors()
 
@@ -90,10 +75,6 @@ def _loaded_detectors() -> Any:
 
 
 def _leading(text: str, detector: Any) -> str:
-    """Return as much of a text as langdetect needs: it searches all of it for addresses, and then reads the beginning.
-
-    No address contains a blank, so that the parts of a text are searched as the whole would be.
-    """
     size = 2 * _READ
     while size < len(text):
         end = text.find(" ", size)
@@ -106,26 +87,13 @@ def _leading(text: str, detector: Any) -> str:
     return text
 
 
-# ── nltk ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def sentence_count(text: str) -> int:
-    """Return the number of sentences by Punkt with its English parameters.
-
-    Raises:
-        MissingError: nltk or its data is not installed.
-        ValueError: The text is too long.
-    """
+    """Return the number of sentences by Punkt with its English parameters."""
     return len(_sentences(text))
 
 
 def word_tokens(text: str) -> list[str]:
-    """Return the tokens of ``nltk.word_tokenize``: those of each sentence.
-
-    Raises:
-        MissingError: nltk or its data is not installed.
-        ValueError: The text is too long.
-    """
+    """Return the tokens of ``nltk.word_tokenize``: those of each sentence."""
     sentences = _sentences(text)
     from nltk.tokenize.destructive import NLTKWordTokenizer
 

@@ -62,7 +62,6 @@ class Instruction:
 
 
 def _related(number: Number, relation: str, bound: Number, noun: str) -> str:
-    """Return the shortfall of a number that is not in the relation to the bound."""
     holds = number < bound if relation == LESS else number >= bound
     return "" if holds else f"{noun}, {relation} {bound:,} wanted"
 
@@ -78,9 +77,6 @@ def _listed(sources: Sequence[str]) -> str:
 
 _SHOWN = 5
 """Words of a list that a reason names."""
-
-
-# ── keywords ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _existence(text: str, keywords: Sequence[Pattern]) -> str:
@@ -104,9 +100,6 @@ def _letter_frequency(text: str, letter: str, let_frequency: Number, let_relatio
     return _related(number, let_relation, let_frequency, f"{quoted(letter)} {counted(number, 'time')}")
 
 
-# ── language and case ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _response_language(text: str, language: str) -> str:
     answer = detected(text)
     return "" if answer in (None, language) else f"the language is {answer}, {language} wanted"
@@ -125,9 +118,6 @@ def _capital_word_frequency(text: str, capital_frequency: Number, capital_relati
     return _related(number, capital_relation, capital_frequency, f"{counted(number, 'word')} in capitals")
 
 
-# ── lengths ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _number_sentences(text: str, num_sentences: Number, relation: str) -> str:
     number = sentence_count(text)
     return _related(number, relation, num_sentences, counted(number, "sentence"))
@@ -139,7 +129,6 @@ def _number_words(text: str, num_words: Number, relation: str) -> str:
 
 
 def _word_count(text: str) -> int:
-    r"""Return the number of matches of ``\w+``."""
     if text.isascii():  # twenty times as fast
         return f" {text}".encode().translate(_WORDS).count(b" w")
     return len(_WORD.findall(text))
@@ -174,7 +163,6 @@ def _nth_paragraph_first_word(text: str, num_paragraphs: Number, nth_paragraph: 
 
 
 def _first_word(paragraph: str) -> str:
-    """Return the first word in lower case, up to a punctuation mark."""
     token = next(iter(paragraph.split(None, 1)), "").lstrip("'").lstrip('"')
     # each character by itself, as a sigma at the end of a word has another form
     return "".join(map(str.lower, _PUNCTUATION.split(token, maxsplit=1)[0]))
@@ -183,16 +171,12 @@ def _first_word(paragraph: str) -> str:
 _PUNCTUATION = re.compile("[.,?!'\"]")
 
 
-# ── contents ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _number_placeholders(text: str, num_placeholders: Number) -> str:
     number = sum(_brackets(line) for line in text.split("\n")) if "[" in text else 0
     return _related(number, LEAST, num_placeholders, f"{counted(number, 'placeholder')} in [brackets]")
 
 
 def _brackets(line: str) -> int:
-    r"""Return the number of matches of ``\[.*?\]`` in a line."""
     # up to the last bracket that closes, each that opens before is closed
     return len(_BRACKETS.findall(line[: line.rfind("]") + 1]))
 
@@ -212,9 +196,6 @@ def _postscript(text: str, postscript_marker: Pattern) -> str:
 
 
 _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\s?s\.")}
-
-
-# ── formats ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _number_bullet_lists(text: str, num_bullets: Number) -> str:
@@ -273,7 +254,6 @@ def _title(text: str) -> str:
 
 
 def _is_title(line: str) -> bool:
-    """Return whether a line has two angle brackets, later two that close, and something between them."""
     start, end = line.find("<<"), line.rfind(">>")
     return 0 <= start < end - 2 and bool(line[start:end].lstrip("<").rstrip(">").strip())
 
@@ -308,8 +288,6 @@ def _quotation(text: str) -> str:
     is_quoted = len(bare) > 1 and bare[0] == bare[-1] == '"'
     return "" if is_quoted else "not wrapped in double quotation marks"
 
-
-# ── by name ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 INSTRUCTIONS: Mapping[str, Instruction] = {
     "keywords:existence": Instruction(_existence, {"keywords": PATTERNS}),

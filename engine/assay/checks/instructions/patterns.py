@@ -28,13 +28,7 @@ class Pattern:
     limits: Limits | None = None
 
     def found(self, text: str, *, flags: int = re.IGNORECASE) -> bool:
-        """Return whether ``re.search`` finds it.
-
-        Raises:
-            ValueError: Python does not accept it.
-            TimeoutError: The search takes too long.
-            MemoryError: It takes too much memory.
-        """
+        """Return whether ``re.search`` finds it."""
         return self._named(lambda: self._found(text, flags))
 
     def count(self, text: str, *, ignore_case: bool = True) -> int:
@@ -65,12 +59,10 @@ class Pattern:
         return int(number or 0)
 
     def _plain(self, text: str) -> str:
-        """Return the pattern in lower case if in ASCII texts as this one it stands for itself, in either case; else ``""``."""
         # to search for a phrase in a text in lower case takes a tenth of the time
         return self.source.lower() if text.isascii() and _PLAIN.fullmatch(self.source) else ""
 
     def _named(self, search_: Callable[[], Value]) -> Value:
-        """Search; an exception names the pattern."""
         shown = f"the pattern {quoted(self.source)}"
         try:
             return search_()

@@ -27,12 +27,7 @@ class Task:
     instructions: tuple[tuple[str, Instruction, Mapping[str, Any]], ...]
 
     def shortfalls(self, text: str, *, loose: bool) -> list[str]:
-        """Return what a text lacks of each instruction, ``""`` for one that it follows.
-
-        Args:
-            text: The text.
-            loose: Whether it is enough that a part of the text follows, or the text without stars.
-        """
+        """Return what a text lacks of each instruction, ``""`` for one that it follows."""
         if not text.strip():
             return [_BLANK] * len(self.instructions)
         shortfalls = [self._shortfall(number, text) for number in range(len(self.instructions))]
@@ -56,7 +51,6 @@ _BLANK = "the output is blank"
 
 
 def _loosened(text: str) -> list[str]:
-    """Return the other texts of which one has to follow: without the first line, the last, or both, and each without stars."""
     first, last = text.find("\n"), text.rfind("\n")
     parts = (
         [text, text[first + 1 :].strip(), text[:last].strip(), text[first + 1 : last].strip()] if first >= 0 else [text]
@@ -65,19 +59,8 @@ def _loosened(text: str) -> list[str]:
     return [other for other in dict.fromkeys(texts) if other != text and other.strip()]
 
 
-# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> Task:
-    """Read the columns of a row.
-
-    Args:
-        row: ``instruction_id_list``, ``kwargs`` (may be absent) and ``prompt`` (where one of them repeats it).
-        limits: Limits of searches for patterns.
-
-    Raises:
-        ValueError: They cannot be used; the message says why.
-    """
+    """Read the columns of a row."""
     idents = _items(row.get(IDS), IDS)
     if not 0 < len(idents) <= _MOST:
         raise ValueError(f"{IDS} has {len(idents):,} instructions" if idents else f"no {IDS} on this row")
@@ -90,7 +73,6 @@ def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> Task:
 
 
 def _items(value: Any, column: str) -> list[Any]:
-    """Return the items of a list, or of its JSON text; none for null."""
     given = value = untyped(value)
     if isinstance(value, str):
         value = loads(value)
@@ -121,7 +103,6 @@ def _instruction(
 
 
 def _argument(value: Any, kind: Kind, name: str, limits: Limits | None) -> Any:
-    """Return an argument as its instruction takes it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         raise ValueError(f"{name} is missing")
     if isinstance(value, float) and value.is_integer():

@@ -30,14 +30,7 @@ def output_schema(row: Mapping[str, Any]) -> Any:
 
 
 def schema_keys(schema: Any) -> list[str]:
-    """Return the keys that the output must have: the definition in Python.
-
-    Args:
-        schema: A mapping, its JSON text, or None.
-
-    Raises:
-        ValueError: The schema is missing or has an unsupported shape.
-    """
+    """Return the keys that the output must have: the definition in Python."""
     if schema is None:
         raise ValueError(_NONE)
     schema = parse(schema) if isinstance(schema, str) else without_nulls(schema)
@@ -89,7 +82,6 @@ def _keys_struct(keys: pl.Expr, problem: pl.Expr) -> pl.Expr:
 
 
 def _present(values: pl.Expr, dtype: pl.Struct) -> pl.Expr:
-    """Return the names of the fields of a struct that are not null."""
     names = [field.name for field in dtype.fields]
     if not names:
         return pl.lit([], dtype=pl.List(pl.String))
@@ -127,7 +119,6 @@ _SCHEMA_KEYS = Lane("schema-keys", _keys_expr)
 
 
 def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return the reason why each output lacks keys; null where none are missing, or there is no object or no schema."""
     frame = pl.DataFrame({"object": columns[0], "keys": columns[1]}).with_row_index("at")
     rows = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
     rows = rows.with_columns_seq(count=pl.len().over("keys")) if rows.height else rows.with_columns_seq(count=pl.lit(0))

@@ -80,15 +80,7 @@ class Comparison:
 
 
 def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True) -> Comparison:
-    """Compare a value with a gold.
-
-    Args:
-        value: A JSON value.
-        gold: A JSON value.
-        rules: How leaves are compared.
-        shown: Maximum differences to return.
-        extra: Whether leaves that the gold does not have are differences.
-    """
+    """Compare a value with a gold."""
     result = Comparison()
     differences = _ordered(value, gold, rules, result) if rules.ordered else _unordered(value, gold, rules, result)
     for difference in differences:  # the result is complete when they are read
@@ -111,7 +103,6 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[_Place]:
-    """Count the leaves of values whose paths are all different, and yield those without a match."""
     pending: list[tuple[Steps, Any, Any]] = [(None, gold, value)]
     while pending:
         steps, gold, value = pending.pop()
@@ -129,7 +120,6 @@ def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterato
 
 
 def _uneven(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
-    """Yield what stands inside two values, except scalars that are the same, which are counted: most are."""
     same = 0
     for step, inner_gold, inner_value in _pairs(gold, value):
         if (
@@ -146,7 +136,6 @@ def _uneven(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator
 
 
 def _pairs(gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the steps into two values, each with what stands there: those of the gold first."""
     if isinstance(gold, list) and isinstance(value, list):
         for at, (inner_gold, inner_value) in enumerate(zip_longest(gold, value, fillvalue=_ABSENT)):
             if inner_gold is not _REMOVED and inner_value is not _REMOVED:
@@ -167,7 +156,6 @@ def _pairs(gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _alone(at: int, gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield what is left where one of two elements is removed."""
     gold, value = (_ABSENT if item is _REMOVED else item for item in (gold, value))
     if not (gold is _ABSENT and value is _ABSENT):
         yield at, gold, value
@@ -187,7 +175,6 @@ def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
 
 
 def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[_Place]:
-    """Count the leaves of values in which elements of a list have the same path, and yield those without a match."""
     pending: list[tuple[Steps, list[Any], list[Any]]] = [(None, [gold], [value])]
     while pending:
         steps, golds, values = pending.pop()
@@ -203,7 +190,6 @@ def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Itera
 
 
 def _inside(steps: Steps, golds: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[Steps, list[Any], list[Any]]]:
-    """Yield the values within containers, those with the same path together: the gold's in their order, then the others."""
     for kind, children in ((dict, _members), (list, partial(_elements, ordered=False))):
         groups: dict[Any, tuple[list[Any], list[Any]]] = {}
         for at, containers in enumerate((golds, values)):
@@ -223,11 +209,7 @@ def _elements(value: Any, *, ordered: bool) -> Iterator[tuple[Any, Any]]:
     return ((at if ordered else None, item) for at, item in enumerate(value) if item is not _REMOVED)
 
 
-# ── leaves with the same path ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _unmatched(golds: list[Any], values: list[Any], rules: Rules) -> tuple[list[Any], list[Any]]:
-    """Return the golds and the values without a match, each in order."""
     gold_keys, value_keys = ([_key(item, rules) for item in items] for items in (golds, values))
     if rules.is_exact:
         common = Counter(gold_keys) & Counter(value_keys)
@@ -246,12 +228,10 @@ def _unmatched(golds: list[Any], values: list[Any], rules: Rules) -> tuple[list[
 
 
 def _of_others(key: tuple[str, Any]) -> tuple[str, Any]:
-    """Return a key that is the same for all numbers, and any other key as it is."""
     return _OTHER if key[0] == _NUMBER else key
 
 
 def _key(value: Any, rules: Rules) -> tuple[str, Any]:
-    """Return what is equal for equal leaves."""
     if isinstance(value, str):
         return "text", value if rules.normalize is None else rules.normalize(value)
     if value is None or isinstance(value, bool):
@@ -262,7 +242,6 @@ def _key(value: Any, rules: Rules) -> tuple[str, Any]:
 
 
 def _rest(items: list[Any], keys: list[Any], taken: Mapping[Any, int]) -> tuple[list[Any], list[Any]]:
-    """Return items and their keys without the first of each key, as many as are taken."""
     left = Counter(taken)
     kept: list[int] = []
     for at, key in enumerate(keys):
@@ -274,18 +253,12 @@ def _rest(items: list[Any], keys: list[Any], taken: Mapping[Any, int]) -> tuple[
 
 
 def _numbers(keys: Sequence[tuple[str, Any]]) -> list[tuple[float, int]]:
-    """Return the numbers in order of size, each with its place."""
     return sorted((value, at) for at, (kind, value) in enumerate(keys) if kind == _NUMBER)
 
 
 def _close(
     golds: Sequence[tuple[float, int]], values: Sequence[tuple[float, int]], rules: Rules
 ) -> tuple[set[int], set[int]]:
-    """Return the places of golds and values that are matched: as many as possible.
-
-    The values that are close to a gold are an interval whose ends grow with the gold, so the smallest of both match, or one of them
-    matches nothing.
-    """
     taken_golds, taken_values = set[int](), set[int]()
     gold_at = value_at = 0
     while gold_at < len(golds) and value_at < len(values):
@@ -314,9 +287,6 @@ def _path(steps: Steps) -> Path:
         step, steps = steps
         path.append(step)
     return Path(tuple(reversed(path)))
-
-
-# ── what is not compared ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def without(value: Any, paths: Sequence[Path]) -> Any:
@@ -350,7 +320,6 @@ def _remove(value: Any, step: str | int | None) -> None:
 
 
 def _emptied(value: Any) -> Any:
-    """Return a value in which lists whose elements are all removed are empty."""
     pending = [value]
     while pending:
         item = pending.pop()

@@ -154,7 +154,6 @@ class JsonMatch(PairCheck):
 
 @cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))
 def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
-    """Return the value of a gold without what is ignored; it must not be changed."""
     return without(json_value(gold), ignored)
 
 

@@ -109,12 +109,7 @@ class SchemaCost:
     size: int = 0
 
     def is_small(self, text: str, most: int = _STEPS) -> bool:
-        """Return whether it is certain that evaluating a text takes few steps and little of the stack.
-
-        Args:
-            text: JSON text.
-            most: How many steps are few.
-        """
+        """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
         if most == _STEPS and len(text) <= self.certain_size:
             return True
         if not self.compiles:
@@ -141,11 +136,7 @@ class SchemaCost:
 
 
 def cost_of(schema: Any) -> SchemaCost:
-    """Return what bounds the work that a schema causes.
-
-    Args:
-        schema: A JSON value, a schema or not.
-    """
+    """Return what bounds the work that a schema causes."""
     # a reference may refer to anything where a keyword renames schemas
     root = None if any(_is_renamed(item, top=item is schema) for item in _objects(schema)) else schema
     nodes = _schemas(schema, root)
@@ -177,7 +168,6 @@ def cost_of(schema: Any) -> SchemaCost:
 
 
 def _schemas(schema: Any, root: Any) -> list[dict[str, Any]] | None:
-    """Return the schemas of a schema that are objects; None if they are too many, too deep, or refer to what only the validator finds."""
     nodes: dict[int, dict[str, Any]] = {}
     pending = [(schema, 0)]
     while pending:
@@ -193,18 +183,11 @@ def _schemas(schema: Any, root: Any) -> list[dict[str, Any]] | None:
 
 
 def _same(schema: Mapping[str, Any], root: Any) -> Iterator[Any]:
-    """Yield the schemas for the same value."""
     yield from _within(schema, _HERE)
     yield from (_target(root, schema[name]) for name in _REFERENCES if name in schema)
 
 
 def _most(nodes: Sequence[Mapping[str, Any]], followers: Sequence[Sequence[int]]) -> _Work | None:
-    """Return the most that any schema takes together with those that follow it; None for a cycle.
-
-    Args:
-        nodes: The schemas.
-        followers: For each, those that it evaluates and that count.
-    """
     try:
         order = [*TopologicalSorter(dict(enumerate(followers))).static_order()]
     except CycleError:
@@ -220,7 +203,6 @@ def _most(nodes: Sequence[Mapping[str, Any]], followers: Sequence[Sequence[int]]
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield all objects of a JSON value."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -237,7 +219,6 @@ def _is_renamed(schema: Mapping[str, Any], *, top: bool) -> bool:
 
 
 def _within(schema: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
-    """Yield the schemas of some keywords."""
     for name in names:
         value = schema.get(name)
         if name in _NAMED and isinstance(value, dict):
@@ -249,7 +230,6 @@ def _within(schema: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
 
 
 def _target(root: Any, reference: Any) -> Any:
-    """Return the schema at a JSON pointer; ``_UNKNOWN`` if there is no object."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return _UNKNOWN
     value = root
@@ -273,7 +253,6 @@ def _patterns(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _written_out(pattern: str) -> float:
-    """Return the length of a pattern whose counted repeats are written out; too much for those that do not nest."""
     size = float(len(pattern))
     for match in _REPEAT.finditer(pattern):
         size *= max(int(match[2] or match[1]) if len(match[2] or match[1]) < 9 else 1e9, 1)  # noqa: PLR2004  (a number of any length)
@@ -281,7 +260,6 @@ def _written_out(pattern: str) -> float:
 
 
 def _own_work(schema: Mapping[str, Any]) -> _Work:
-    """Return what a schema takes without those that it evaluates."""
     lists = (schema.get(name) for name in ("required", "type", "dependentRequired"))
     steps = 1 + len(schema) + sum(len(value) for value in lists if isinstance(value, list | dict))
     options = schema.get("enum")
@@ -291,7 +269,6 @@ def _own_work(schema: Mapping[str, Any]) -> _Work:
 
 
 def _own_branches(schema: Mapping[str, Any]) -> float:
-    """Return how many schemas of its own a schema evaluates on one value inside, at most."""
     patterns = schema.get("patternProperties")
     named = len(patterns) if isinstance(patterns, dict) else 0
     by_name = "properties" in schema or "additionalProperties" in schema

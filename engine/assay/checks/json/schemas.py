@@ -102,17 +102,7 @@ class Schema:
             return None
 
     def reason(self, value: Any, text: str) -> str:
-        """Return why a value does not match; ``""`` if it does.
-
-        Args:
-            value: The JSON value.
-            text: Its text, which bounds the work.
-
-        Raises:
-            ValueError: The schema is not a schema, or the value cannot be evaluated.
-            TimeoutError: It takes too long.
-            MemoryError: It needs more memory or stack than there is.
-        """
+        """Return why a value does not match; ``""`` if it does."""
         if self.problem:
             raise ValueError(self.problem)
         if self.validator is None or not self.cost.is_small(text):
@@ -131,7 +121,6 @@ class Schema:
         return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
 
     def _first(self, value: Any) -> Any:
-        """Return the first violation of a value that has one."""
         from jsonschema_rs import ValidationError
 
         try:
@@ -141,7 +130,6 @@ class Schema:
         raise ValueError(_NO_MATCH)  # the two methods differ, which has not been seen
 
     def _first_elsewhere(self, value: Any) -> str:
-        """Return the reason that another process finds, or that there is one."""
         try:
             kind, *details = self._elsewhere("reason", value)
         except (TimeoutError, MemoryError):
@@ -149,11 +137,6 @@ class Schema:
         return _reason(details[0], details[1], value) if kind == "violation" else _NO_MATCH
 
     def _elsewhere(self, task: Task, value: Any) -> list[Any]:
-        """Return the reply of another process about a value.
-
-        Raises:
-            ValueError, TimeoutError, MemoryError: As for ``reason``.
-        """
         answer = evaluated(task, self.text, (self.formats, _MASK), value)
         if answer[0] == "schema":
             raise ValueError(_bad_schema(*answer[1:]))

@@ -81,7 +81,6 @@ class Math(PairCheck):
         ]
 
     def _verdicts(self, values: Sequence[str], golds: Sequence[Any]) -> list[tuple[float, str] | Exception]:
-        """Return the score and the reason of each pair, or the error; what takes no mathematics is decided here."""
         pairs = [(value.strip(), gold_text(gold).strip()) for value, gold in zip(values, golds, strict=True)]
         longest = MAX_CHARACTERS if self.params.parse == "whole" else MAX_TEXT
         verdicts = [_plain_verdict(*pair, longest) for pair in pairs]
@@ -106,7 +105,6 @@ class Math(PairCheck):
 
 
 def _plain_verdict(answer: str, gold: str, longest: int) -> tuple[float, str] | None:
-    """Return the verdict on texts that need not be read as mathematics."""
     if answer == gold:
         return 1.0, ""
     if not answer:
@@ -117,7 +115,6 @@ def _plain_verdict(answer: str, gold: str, longest: int) -> tuple[float, str] | 
 
 
 def _read(result: Answer, answer: str, gold: str) -> tuple[float, str] | Exception:
-    """Return a verdict as a score and a reason, or as the error that it is."""
     verdict, message = result
     if verdict is Verdict.EQUAL:
         return 1.0, ""

@@ -154,8 +154,6 @@ class Similarity(PairCheck):
     def usable_by(self, golds: pl.Expr) -> pl.Expr:
         return golds
 
-    # ── one pair: the definition ────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def _normalizing(self) -> str | dict[str, Any] | None:
         if self.params.metric == "token_f1" and self.params.normalize is None:
@@ -207,8 +205,6 @@ class Similarity(PairCheck):
         gold, few = min(zip(golds, missing, strict=True), key=lambda pair: len(pair[1]))
         return score, _SHOWN[_hundredths(score)] + quoted(gold) + _missing(few)
 
-    # ── many pairs ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         if self.params.metric not in WORD_METRICS:
             return super().judge_all(values, golds)
@@ -241,7 +237,6 @@ class Similarity(PairCheck):
         return pl.DataFrame(columns).to_struct()
 
     def _alone(self, values: Sequence[str], golds: Sequence[str]) -> list[int]:
-        """Return the indices of pairs that rapidfuzz is not asked about: of empty texts, and of texts that are too long."""
         pairs = enumerate(zip(values, golds, strict=True))
         if self.params.metric in PARTIAL_METRICS or max(map(len, values)) * max(map(len, golds)) > MAX_CELLS:
             return [at for at, pair in pairs if pair == ("", "") or self._problem(*pair) is not None]
@@ -272,8 +267,6 @@ class Similarity(PairCheck):
         golds = [*map(json.loads, lists.to_list())]
         return self._of_pairs(texts.to_list(), [golds[at] for at in which.to_list()])
 
-    # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def explain(self) -> str:
         if self.params.metric in WORD_METRICS:
             return "Python, once for each distinct text and gold: words are counted"
@@ -295,7 +288,6 @@ def _hundredths(score: float) -> int:
 
 
 def _missing(words: Sequence[str]) -> str:
-    """Return the first words that are missing, for a reason."""
     few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in words[:_LISTED]]
     more = f" … and {len(words) - _LISTED:,} more" if len(words) > _LISTED else ""
     return f"; missing: {', '.join(few)}{more}" if few else ""

@@ -63,7 +63,6 @@ def _grams(words: Sequence[str], size: int) -> Iterable[Hashable]:
 
 
 def _common(words: Bag, gold: Bag, size: int) -> int:
-    """Return how many n-grams both have, each as often as the one that has it less often."""
     counts = gold.counts(size)
     # NOTE: only n-grams of the gold are counted, so that a long text takes time but no memory
     shared = Counter(filter(counts.__contains__, _grams(words.words, size)))
@@ -88,10 +87,7 @@ def _rouge_n(words: Bag, gold: Bag, *, size: int) -> float:
 
 
 def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
-    """Return both as numbers, equal for equal words; a word that the gold lacks equals none of its words.
-
-    NOTE: rapidfuzz compares items by their hashes, and those of small numbers from 0 are the numbers.
-    """
+    """Return both as numbers, equal for equal words; a word that the gold lacks equals none of its words."""
     if words.words != gold.words and len(words.words) * len(gold.words) > MAX_CELLS:
         raise ValueError(
             f"{len(words.words):,} words and {len(gold.words):,} words of the gold are too many to compare: "

@@ -61,24 +61,12 @@ class CallsCheck(PairCheck):
     params: CallsParams
 
     def judge_calls(self, calls: list[Call], gold: Any) -> tuple[float, str]:
-        """Return the score of calls and the reason, which counts if the score is below 1: the definition.
-
-        Args:
-            calls: The calls, in order.
-            gold: What ``prepared`` returned.
-        """
+        """Return the score of calls and the reason, which counts if the score is below 1: the definition."""
         del calls, gold
         raise TypeError(f"{type(self).__name__} has no judge_calls(): every such check needs its definition")
 
     def prepared(self, gold: Any) -> Any:
-        """Return a gold as ``judge_calls`` takes it.
-
-        Args:
-            gold: The value of the param ``gold``, or its JSON text.
-
-        Raises:
-            ValueError: It cannot be used.
-        """
+        """Return a gold as ``judge_calls`` takes it."""
         return gold
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:

@@ -37,14 +37,7 @@ def bfcl_difference(
     schema: Mapping[str, Any],
     ignored: frozenset[str] = frozenset(),
 ) -> Difference | None:
-    """Return the first argument that differs from all that is allowed; None if there is none.
-
-    Args:
-        got: The arguments of a call.
-        expected: The values that each argument may have.
-        schema: The schema of the function's arguments.
-        ignored: Arguments that do not count.
-    """
+    """Return the first argument that differs from all that is allowed; None if there is none."""
     properties, required = schema.get("properties"), schema.get("required")
     if type(properties) is not dict:
         properties = {}
@@ -78,7 +71,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _allowed(values: Any) -> Sequence[Any]:
-    """Return the values that are allowed: none if the gold has no list of them, as there."""
     return values if isinstance(values, list) else ()
 
 
@@ -87,7 +79,6 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
-    """Return what a value should be, in words; None if it is allowed."""
     doc = _mapping(doc)
     declared = doc.get("type")
     kind, words = _TYPES.get(declared, _UNKNOWN) if type(declared) is str else _UNKNOWN
@@ -125,7 +116,6 @@ def _first_type(allowed: Sequence[Any]) -> type | None:
 
 
 def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
-    """Return whether the items of a list are of a type, or of the type of the first item of a list that is allowed."""
     kinds = {type(item) for item in value}
     if kinds <= {kind}:
         return bool(allowed)
@@ -135,7 +125,6 @@ def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
 
 
 def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]) -> bool:
-    """Return whether a value of the declared type is allowed."""
     if kind is dict:
         return any(_object_fits(value, other) for other in allowed)
     if kind is list and item_kind is dict:
@@ -151,7 +140,6 @@ def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]
 
 
 def _plain(value: Any) -> Any:
-    """Return a string without what does not count, and any other value unchanged."""
     return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
 
 

@@ -17,15 +17,7 @@ _NO_DOCS = f"no functions to compare with: give `tools`, or each row a column `{
 
 
 def function_docs(tools: Any) -> Mapping[str, dict[str, Any]]:
-    """Return the schema of the arguments of each function by name; of several with one name, the first.
-
-    Args:
-        tools: A list of functions, or its JSON text: of OpenAI's form ``{type, function: {name, parameters}}``, bare
-            ``{name, parameters}``, with Anthropic's ``input_schema``, or within Gemini's ``functionDeclarations``.
-
-    Raises:
-        ValueError: It has no such form.
-    """
+    """Return the schema of the arguments of each function by name; of several with one name, the first."""
     if tools is None:
         raise ValueError(_NO_DOCS)
     return _docs_of_text(tools) if isinstance(tools, str) else _docs(tools)
@@ -46,7 +38,6 @@ def _docs(tools: Any) -> dict[str, dict[str, Any]]:
 
 
 def _functions(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the functions of a list, or of a group within it."""
     queue = [value]
     while queue:
         item = queue.pop()

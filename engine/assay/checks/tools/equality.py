@@ -44,13 +44,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def alike(left: Any, right: Any, same: Callable[[Any, Any], bool]) -> bool:
-    """Return whether two JSON values have the same shape and the same atoms, whatever the depth of the stack.
-
-    Args:
-        left: A value.
-        right: Another.
-        same: Whether two atoms of different types are the same.
-    """
+    """Return whether two JSON values have the same shape and the same atoms, whatever the depth of the stack."""
     stack = [(left, right)]
     while stack:
         one, other = stack.pop()
@@ -71,13 +65,7 @@ def alike(left: Any, right: Any, same: Callable[[Any, Any], bool]) -> bool:
 
 
 def difference(got: Mapping[str, Any], expected: Mapping[str, Any], *, subset: bool) -> Difference | None:
-    """Return the first argument that differs; None if there is none.
-
-    Args:
-        got: The arguments of a call.
-        expected: Those that are expected.
-        subset: Whether the call may have others.
-    """
+    """Return the first argument that differs; None if there is none."""
     for name, value in expected.items():
         if name not in got:
             return Difference(name, ABSENT, value)

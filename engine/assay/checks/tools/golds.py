@@ -31,15 +31,7 @@ class ExpectedCall(NamedTuple):
 
 
 def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
-    """Return the calls of a gold.
-
-    Args:
-        gold: A list of calls or a single call, as JSON or as its text: ``{name, arguments}``, a call of a message, or BFCL's
-            ``{name: arguments}``.
-
-    Raises:
-        ValueError: It has no such form.
-    """
+    """Return the calls of a gold."""
     return _calls_of_text(gold) if isinstance(gold, str) else _calls(gold)
 
 
@@ -75,7 +67,6 @@ def _call(item: Any) -> ExpectedCall:
 
 
 def _plain_call(item: dict[str, Any]) -> ExpectedCall | None:
-    """Return the call of an object in one of the two usual forms, which takes a tenth of the time."""
     if item.keys() == _PLAIN:
         name, arguments = item["name"], item["arguments"]
     elif len(item) == 1:
@@ -87,23 +78,12 @@ def _plain_call(item: dict[str, Any]) -> ExpectedCall | None:
 
 
 def _by_name(item: Mapping[str, Any]) -> list[Call]:
-    """Return the call of an object with its name as only key."""
     calls = [{"name": name, "arguments": arguments} for name, arguments in item.items()]
     return calls if len(calls) == 1 and isinstance(calls[0]["arguments"], Mapping) else []
 
 
-# ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def expected_names(gold: Any) -> tuple[str, ...]:
-    """Return the names of functions that a gold lists.
-
-    Args:
-        gold: A list of names or of calls, as JSON or as its text; or a text of names with commas between them.
-
-    Raises:
-        ValueError: It has no such form.
-    """
+    """Return the names of functions that a gold lists."""
     return _names_of_text(gold) if isinstance(gold, str) else _names(gold)
 
 

@@ -178,8 +178,6 @@ class ToolCalls(CallsCheck):
             docs.setdefault(self.same_name(name), schema)
         return docs
 
-    # ── which calls match ───────────────────────────────────────────────────────────────────────────────────────────
-
     def _greedy(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
         free: dict[str, list[int]] = defaultdict(list)
         for at, call in enumerate(calls):
@@ -204,7 +202,6 @@ class ToolCalls(CallsCheck):
         return _Matching(len(used), expected, nearest, extra)
 
     def _take(self, calls: Sequence[Call], free: list[int], name: str, expected: ExpectedCall, used: set[int]) -> bool:
-        """Use the first free call that matches; return whether there is one."""
         at = next((at for at in free if self._compare(calls[at], name, expected)[0]), None)
         if at is None:
             return False
@@ -227,7 +224,6 @@ class ToolCalls(CallsCheck):
         return _Matching(matched, missing, nearest, extra)
 
     def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, Difference | None]:
-        """Return whether a call of the expected name matches, and the first argument that differs, if there is one."""
         got = call["arguments"]
         if not isinstance(got, dict):
             return False, None
@@ -243,7 +239,6 @@ class ToolCalls(CallsCheck):
         return why is None, why
 
     def _counting(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments that count, with those that have a default."""
         if self.params.defaults:
             arguments = {**self._of(name, self.params.defaults), **arguments}
         if self.params.ignore:
@@ -252,7 +247,6 @@ class ToolCalls(CallsCheck):
         return arguments
 
     def _of(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return fields that are meant for a function, by argument; one that names the function counts more."""
         owners = {key: key.rpartition(".") for key in fields}
         own = {argument: fields[key] for key, (owner, _, argument) in owners.items() if self.same_name(owner) == name}
         return {**fields, **own}
@@ -267,7 +261,6 @@ def _numbers(calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> str:
 
 
 def _reason(calls: Sequence[Call], gold: Sequence[ExpectedCall], matching: _Matching) -> str:
-    """Return what to change: the call that is missing or differs, else the first that is too many."""
     if not gold:
         return f"expected no call, got {call_text(calls[0]['name'], calls[0]['arguments'])}"
     if not calls:

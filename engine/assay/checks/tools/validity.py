@@ -83,11 +83,6 @@ class ToolValid(CallsCheck):
 
 
 def _compiled(schema: Mapping[str, Any]) -> Schema:
-    """Return the schema of a function's arguments, compiled.
-
-    Raises:
-        ValueError: It is no schema.
-    """
     text = json.dumps(schema, default=str)
     found = compiled(_json_schema_text(text), False)
     if found.problem:
@@ -97,7 +92,6 @@ def _compiled(schema: Mapping[str, Any]) -> Schema:
 
 @cached_within(CACHE_BYTES, bytes_of)
 def _json_schema_text(text: str) -> str:
-    """Return a schema's text with the types of JSON Schema: BFCL has Python's, Gemini writes them in capitals."""
     schema = json.loads(text)
     stack = [(schema, False)]
     while stack:
