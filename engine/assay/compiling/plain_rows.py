@@ -11,9 +11,8 @@ import polars as pl
 from assay.errors import RAISED, InputError, printable, said_by
 from assay.names import BAD, COMPLETION
 from assay.values.column import column, text_of
-from assay.values.plain import plain
+from assay.values.plain import LEAVES, plain
 from assay.values.rows import transposed
-from assay.values.shape import LEAVES
 
 
 class PlainRows:

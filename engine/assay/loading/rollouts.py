@@ -31,8 +31,7 @@ from assay.system.special_files import engine_path, is_stream, open_input, path_
 from assay.system.spool import spool
 from assay.values.column import STRUCTURED
 from assay.values.paths import merged
-from assay.values.rows import from_rows
-from assay.values.tables import library_of, table_of
+from assay.values.rows import from_rows, library_of, table_of
 
 _logger = logging.getLogger(__name__)
 

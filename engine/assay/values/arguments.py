@@ -4,7 +4,7 @@ Structured values come from tables as structs, in which a null field counts as a
 because reward functions are Python.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any
 
@@ -45,10 +45,13 @@ MEMO = HIDDEN + "memo"
 
 
 def messages(value: Any) -> Any:
-    """Return a prompt or a completion in its original form: text, or a list of messages."""
+    """Return a prompt or a completion in its original form: text, or a list of messages.
+
+    Messages in JSON text are parsed. Null fields are removed, except ``role`` and ``content``: a struct column adds them to every row.
+    """
     if isinstance(value, str):
         parsed = loads(value) if value.startswith("[{") else None
-        if not isinstance(parsed, list) or not all(map(_is_message, parsed)):
+        if not isinstance(parsed, list) or not all(isinstance(item, dict) and "role" in item for item in parsed):
             return value
         value = parsed
     if not isinstance(value, list | tuple):
@@ -59,17 +62,12 @@ def messages(value: Any) -> Any:
 
 
 def _is_plain(message: Any) -> bool:
+    """Return whether a message consists of role and text, as nearly all do; it needs no conversion."""
     return type(message) is dict and len(message) == 2 and type(message.get("content")) is str and "role" in message  # noqa: PLR2004
 
 
-def _is_message(value: Any) -> bool:
-    return isinstance(value, dict) and "role" in value
-
-
 def _message(message: Any) -> Any:
-    if _is_plain(message):
-        return message
-    if not isinstance(message, Mapping):
+    if _is_plain(message) or not isinstance(message, Mapping):
         return message
     if EXACT in message:  # written by Assay
         return chat_of([message], EXACT)[0]
@@ -107,25 +105,9 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     return values.list.eval(pl.struct(fields))
 
 
-def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    names = ("prompt", "completion", "answer", "task", "info", "example_id")
-    return [
-        {
-            "prompt": prompt,
-            "completion": completion,
-            "answer": answer,
-            "task": task,
-            "info": info,
-            "example_id": example_id,
-            "responses": [],
-            "turn": 0,
-            "timing": {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0},
-        }
-        for prompt, completion, answer, task, info, example_id in zip(*(rollouts[name] for name in names), strict=True)
-    ]
-
-
 _ROLE_AND_CONTENT = ["role", "content"]
+_OF_COLUMNS = ("prompt", "completion", "answer", "task", "info", "example_id")
+"""The arguments that a new state has, in its order, besides those of its own."""
 _READ: dict[str, Callable[[Any], Any]] = {
     "prompt": lambda value: messages(untyped(value)),
     # NOTE: a string completion is the model's output, even if it looks like JSON text of messages
@@ -149,14 +131,12 @@ def python_values(column: pl.Series) -> list[Any]:
         return column.to_list()
     fields = structs.struct.unnest()
     values = zip(*(python_values(field) for field in fields), strict=True)
-    each = iter(_dicts(fields.columns, values))
+    each: Iterator[dict[str, Any]]
+    if fields.columns == _ROLE_AND_CONTENT:  # a literal is three times faster
+        each = iter([{"role": role, "content": content} for role, content in values])
+    else:
+        each = map(dict, map(zip, repeat(fields.columns), values))
     return [None if length is None else [*islice(each, length)] for length in lengths.to_list()]
-
-
-def _dicts(names: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterable[dict[str, Any]]:
-    if names == _ROLE_AND_CONTENT:  # a literal is three times faster
-        return ({"role": role, "content": content} for role, content in rows)
-    return map(dict, map(zip, repeat(names), rows))
 
 
 def is_read(column: pl.Series) -> bool:
@@ -174,25 +154,39 @@ def is_read(column: pl.Series) -> bool:
 def arguments(
     columns: Mapping[str, Sequence[Any]], requested: Sequence[str], rows: int, read: Container[str] = ()
 ) -> dict[str, list[Any]]:
-    """Return the arguments of rollouts, as columns."""
-    names = [name for name in ARGUMENTS if name != "state" and (name in requested or "state" in requested)]
-    nulls = [None] * rows
+    """Return the arguments of rollouts, as columns: a list of ``rows`` values for each name.
+
+    Rollouts share no objects, so that a function cannot change another's arguments.
+
+    Args:
+        columns: The loaded values by column, which no one else uses; a missing column counts as null.
+        requested: Names of ``ARGUMENTS``.
+        rows: Number of rollouts.
+        read: Columns whose values need no conversion.
+    """
     result: dict[str, list[Any]] = {}
-    for name in names:
-        column = next((column for column in COLUMN_OF[name] if column in columns), "")
-        values = columns.get(column, nulls)
-        result[name] = list(values) if name not in _READ or column in read else [*map(_READ[name], values)]
+    for name in _OF_COLUMNS:
+        if name in requested or "state" in requested:
+            column = next((column for column in COLUMN_OF[name] if column in columns), "")
+            values = columns.get(column, [None] * rows)
+            result[name] = list(values) if name not in _READ or column in read else [*map(_READ[name], values)]
     if "state" in requested:
-        result["state"] = _new_states(result)
-        for state, loaded in zip(result["state"], map(_object, columns.get("state", ())), strict=False):
+        given = zip(*(result[name] for name in _OF_COLUMNS), strict=True)
+        states = [
+            dict(zip(_OF_COLUMNS, values, strict=True))
+            | {"responses": [], "turn": 0, "timing": dict.fromkeys(("generation_ms", "scoring_ms", "total_ms"), 0.0)}
+            for values in given
+        ]
+        for state, loaded in zip(states, map(_object, columns.get("state", ())), strict=False):
             state.update(loaded if isinstance(loaded, dict) else ())
+        result["state"] = states
     return {name: result[name] for name in requested}
 
 
 def column_arguments(
     columns: Mapping[str, Sequence[Any]], names: Sequence[str], read: Container[str] = ()
 ) -> dict[str, list[Any]]:
-    """Return columns by their own names as arguments, with the prefix ``COLUMN``."""
+    """Return some columns by their own names, as ``arguments`` with the prefix ``COLUMN``."""
     return {
         COLUMN + name: list(columns[name]) if name in read else [*map(_READ.get(name, own), columns[name])]
         for name in names

@@ -5,7 +5,7 @@ does not come from Assay's own readers is validated in full first. Of types that
 within lists and structs; they are converted, where no value changes, or refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -54,23 +54,22 @@ def frame_of(table: pa.Table) -> pl.DataFrame:
     """Return a table of types that Polars holds as a frame."""
     # NOTE: Polars would call a column without a name "column_0"
     numbered = table.rename_columns([str(at) for at in range(table.num_columns)])
-    numbered = _laid_out(numbered) if any(map(_has_fixed_lists, numbered.schema.types)) else numbered
+    if any(pa.types.is_fixed_size_list(inner) for dtype in numbered.schema.types for inner in _types_in(dtype)):
+        # NOTE: Polars refuses parts of fixed-size lists with nulls; what is written and read begins at its first value
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, numbered.schema) as writer:
+            writer.write_table(numbered)
+        numbered = pa.ipc.open_stream(stream.getvalue()).read_all()
     frame = pl.DataFrame(pl.from_arrow(numbered, rechunk=False))
     return frame.rename(dict(zip(frame.columns, table.column_names, strict=True)))
 
 
-def _has_fixed_lists(dtype: Any) -> bool:
+def _types_in(dtype: Any) -> Iterator[Any]:
     if isinstance(dtype, pa.BaseExtensionType):
         dtype = dtype.storage_type
-    inner = (dtype.field(at).type for at in range(dtype.num_fields))
-    return bool(pa.types.is_fixed_size_list(dtype)) or any(map(_has_fixed_lists, inner))
-
-
-def _laid_out(table: pa.Table) -> pa.Table:
-    stream = pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, table.schema) as writer:
-        writer.write_table(table)
-    return pa.ipc.open_stream(stream.getvalue()).read_all()
+    yield dtype
+    for at in range(dtype.num_fields):
+        yield from _types_in(dtype.field(at).type)
 
 
 def check_names(fields: Iterable[pa.Field]) -> None:
@@ -93,9 +92,13 @@ def held_schema(schema: pa.Schema) -> pa.Schema:
     problems: list[str] = []
     for field in schema:
         try:
-            types.append(_column_type(field.type))
+            target = _held_type(field.type)
         except _NotHeldError as error:
             problems.append(_problem(field, error))
+            continue
+        if not target.equals(field.type, check_metadata=True) and any(map(_has_open_keys, _types_in(field.type))):
+            problems.append(_problem(field, field.type))
+        types.append(target)
     if problems:
         raise InputError("\n".join(problems), _HINT)
     return pa.schema([field.with_type(dtype) for field, dtype in zip(schema, types, strict=True)], schema.metadata)
@@ -115,7 +118,7 @@ def held(table: pa.Table) -> pa.Table:
     return table
 
 
-def _problem(field: pa.Field, error: Exception) -> str:
+def _problem(field: pa.Field, error: object) -> str:
     inner = "" if str(error) == str(field.type) else f": {error}"
     return f"Polars cannot hold the column `{printable(field.name)}` of type {field.type}{inner}."
 
@@ -144,11 +147,10 @@ def _listed(views: Any) -> Any:
     return pa.LargeListArray.from_arrays(offsets, views.flatten(), type=lists, mask=views.is_null())
 
 
-def _column_type(dtype: Any) -> Any:
-    target = _held_type(dtype)
-    if not target.equals(dtype, check_metadata=True) and _has_open_keys(dtype):
-        raise _NotHeldError(str(dtype))
-    return target
+def _has_open_keys(dtype: Any) -> bool:
+    """Return whether a type is a mapping with keys that may be null. NOTE: to cast one ends the process."""
+    types = pa.types
+    return bool(types.is_map(dtype) and (types.is_null(dtype.key_type) or types.is_dictionary(dtype.key_type)))
 
 
 def _held_type(dtype: Any) -> Any:
@@ -157,7 +159,11 @@ def _held_type(dtype: Any) -> Any:
         storage = _held_type(dtype.storage_type)
         return pa.bool_() if isinstance(dtype, pa.Bool8Type) else dtype if storage == dtype.storage_type else storage
     if types.is_decimal(dtype):
-        return _held_decimal(dtype)
+        precision, scale = (dtype.precision, dtype.scale) if dtype.scale >= 0 else (dtype.precision - dtype.scale, 0)
+        if scale > _DIGITS:
+            raise _NotHeldError(str(dtype))
+        # NOTE: within lists and structs, Polars reads the narrow types as if they had 128 bits
+        return pa.decimal128(min(precision, _DIGITS), scale)
     if types.is_timestamp(dtype) and dtype.tz is not None:
         # the same instants
         return dtype if _is_known(dtype.tz) else pa.timestamp(dtype.unit, "UTC")
@@ -171,23 +177,6 @@ def _held_type(dtype: Any) -> Any:
     # Polars would read a time of day
     others = {pa.date64(): pa.date32(), pa.binary(0): pa.binary()}
     return others.get(dtype, dtype)
-
-
-def _has_open_keys(dtype: Any) -> bool:
-    """Return whether a type has mappings with keys that may be null. NOTE: to cast one of them ends the process."""
-    if isinstance(dtype, pa.BaseExtensionType):
-        return _has_open_keys(dtype.storage_type)
-    if pa.types.is_map(dtype) and (pa.types.is_null(dtype.key_type) or pa.types.is_dictionary(dtype.key_type)):
-        return True
-    return any(_has_open_keys(dtype.field(at).type) for at in range(dtype.num_fields))
-
-
-def _held_decimal(dtype: Any) -> Any:
-    precision, scale = (dtype.precision, dtype.scale) if dtype.scale >= 0 else (dtype.precision - dtype.scale, 0)
-    if scale > _DIGITS:
-        raise _NotHeldError(str(dtype))
-    # NOTE: within lists and structs, Polars reads the narrow types as if they had 128 bits
-    return pa.decimal128(min(precision, _DIGITS), scale)
 
 
 def _held_nested(dtype: Any) -> Any:

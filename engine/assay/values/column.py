@@ -7,7 +7,6 @@ very many fields, deep nesting) become JSON text.
 import json
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 import polars as pl
@@ -21,8 +20,7 @@ from assay.names import GOLD_COLUMNS, OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFI
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, plain_text
-from assay.values.plain import plain
-from assay.values.shape import LEAVES, NESTS, Shape
+from assay.values.plain import LEAVES, NESTS, Shape, plain
 
 STRUCTURED = ("metadata", OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER)
 """Structured columns; they become JSON text, because rows may differ in every field."""
@@ -33,17 +31,33 @@ OPEN = ("params", "info", "state")
 _COMPATIBLE = ({int, float}, {list, tuple})
 """Types that can share a column."""
 
+_DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+"""NOTE: Polars builds columns of plain values, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
 
-def _read_as(name: str, mapping: Mapping[str, str]) -> str:
-    renamed = next((target for target, source in mapping.items() if source == name), None)
-    return renamed or ("" if name in mapping else name)
+_ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_LEAF_TYPES = {arrow: _DTYPES[kind] for kind, arrow in _ARROW_TYPES.items()}
+_REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError)
+
+_FIELDS = {"role": pa.string(), "content": pa.string()}
+_CHAT = pa.large_list(pa.struct(_FIELDS))
+_EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
 
 
 def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -> "Column":
-    """Return an empty column of the kind for its name."""
-    target = _read_as(name, mapping)
-    if target in _FIXED:
-        return _FIXED[target](name)
+    """Return an empty column of the kind for its name.
+
+    Args:
+        name: Its name in the input.
+        mapping: Columns to read under another name.
+        exact: Names, as they are read, of columns in which each row keeps its own value.
+    """
+    renamed = next((target for target, source in mapping.items() if source == name), None)
+    # another column may be read under its name
+    target = renamed or ("" if name in mapping else name)
+    if target == "completion":
+        return _Completions(name)
+    if target in STRUCTURED:
+        return _Structure(name)
     if target in exact or target in GOLD_COLUMNS:
         return _Exact(name)
     return (_Open if target in OPEN else Column)(name)
@@ -62,7 +76,11 @@ class Column:
         self._mends = False
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        """Learn from values."""
+        """Learn from a batch whose first row has a number, for messages.
+
+        Raises:
+            InputError: A value does not fit into any column.
+        """
         self._measure(values, first)
         if self._as_text:
             return
@@ -71,7 +89,7 @@ class Column:
                 self._learn(values)
             except UnicodeEncodeError:
                 self._mends = True
-                self._learn([_mended(value) for value in values])
+                self._learn(_mended([*values]))
         except _REFUSED:
             self._as_text = True
 
@@ -87,24 +105,24 @@ class Column:
         """Return values of a known batch as a series."""
         if self._as_text:
             return pl.Series(self.name, [text_of(value, self.name) for value in values], dtype=pl.String)
-        values = [_mended(value) for value in values] if self._mends else values
+        values = _mended([*values]) if self._mends else values
         if self._kinds <= LEAVES and self._type in _LEAF_TYPES:
             return pl.Series(self.name, values, dtype=_LEAF_TYPES[self._type])
         return pl.Series(self.name, pa.array(values, type=self._type))
 
     def _measure(self, values: Sequence[Any], first: int) -> None:
-        for at, value in enumerate(values, first):
+        for row, value in enumerate(values, first):
             if type(value) in LEAVES:
                 continue
-            depth = self._shape_of(value, at)
+            depth = self._depth(value, row)
             if depth > THRESHOLDS.struct_depth or self._shape.fields > THRESHOLDS.struct_fields:
                 self._as_text = True
 
-    def _shape_of(self, value: Any, at: int) -> int:
+    def _depth(self, value: Any, row: int) -> int:
         try:
             return self._shape.add(value)
         except ValueError as error:
-            raise InputError(f"Row {at}: `{printable(self.name)}` {error}.") from None
+            raise InputError(f"Row {row}: `{printable(self.name)}` {error}.") from None
 
     def _learn(self, values: Sequence[Any]) -> None:
         kinds = {type(value) for value in values if value is not None}
@@ -113,30 +131,66 @@ class Column:
             raise TypeError("several types")  # Arrow would read 1 as a date beside a date
         if self._kinds & {set, frozenset}:
             raise TypeError("a set has no order")
-        array = _leaves(values, *kinds) if len(kinds) == 1 and kinds <= LEAVES else pa.array(values)
+        if len(kinds) == 1 and kinds <= LEAVES:
+            (kind,) = kinds
+            if object in _kinds_of(values):
+                raise OverflowError("an integer of more than 64 bits")
+            series = pl.Series(values, dtype=_DTYPES[kind])
+            array: Any = series.to_arrow() if kind is int else pa.nulls(0, _ARROW_TYPES[kind])
+        else:
+            array = pa.array(values)
         if pa.types.is_nested(array.type) and any(_has_flag(value, array.type) for value in values):
             raise TypeError("several types")  # Arrow would read true as 1.0 beside a float
-        self._floatable = self._floatable and _floatable(array)
+        try:
+            array.cast(_floated(array.type))
+        except pa.ArrowException:
+            self._floatable = False
         merged = _merged(self._type, array.type, floatable=self._floatable)
         pl.Series(array)  # raises for the Arrow types that Polars does not support
         self._type = merged
 
 
-_DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-"""NOTE: Polars builds columns of plain values, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
+def _has_flag(value: Any, dtype: Any) -> bool:
+    """Return whether a value has a Boolean where its type has a float."""
+    if value is None:
+        return False
+    if pa.types.is_struct(dtype):
+        return any(_has_flag(value.get(field.name), field.type) for field in dtype)
+    if not pa.types.is_list(dtype):
+        return pa.types.is_floating(dtype) and isinstance(value, bool)
+    if pa.types.is_nested(dtype.value_type):
+        return any(_has_flag(inner, dtype.value_type) for inner in value)
+    return pa.types.is_floating(dtype.value_type) and bool in set(map(type, value))
 
-_ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-_LEAF_TYPES = {arrow: _DTYPES[kind] for kind, arrow in _ARROW_TYPES.items()}
+
+def _floated(kind: Any) -> Any:
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    if pa.types.is_list(kind):
+        return pa.list_(_floated(kind.value_type))
+    return pa.struct([(field.name, _floated(field.type)) for field in kind]) if pa.types.is_struct(kind) else kind
 
 
-def _leaves(values: Sequence[Any], kind: type) -> Any:
-    if kind is int and not all(value is None or -(2**63) <= value < 2**63 for value in values):
-        raise OverflowError("an integer of more than 64 bits")
-    series = pl.Series(values, dtype=_DTYPES[kind])
-    return series.to_arrow() if kind is int else pa.nulls(0, _ARROW_TYPES[kind])
+def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
+    """Return the common type of two types.
 
-
-_REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError)
+    Raises:
+        TypeError: There is none.
+    """
+    if left == right or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        return pa.list_(_merged(left.value_type, right.value_type, floatable=floatable))
+    if pa.types.is_struct(left) and pa.types.is_struct(right):
+        fields = {field.name: field.type for field in left}
+        for field in right:
+            fields[field.name] = _merged(fields.get(field.name, pa.null()), field.type, floatable=floatable)
+        return pa.struct(list(fields.items()))
+    if floatable and {left, right} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    raise TypeError("several types")
 
 
 class _Structure(Column):
@@ -166,62 +220,54 @@ class _Exact(Column):
         self._elements: set[type] = set()
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        values = _own_values(values, self.name, first)
+        values = self._plain(values, first)
         self._measure(values, first)
         self._kinds |= _kinds_of(values)
         if list in self._kinds:
             self._elements.update(*(_kinds_of(value) for value in values if type(value) is list))
 
     def series(self, values: Sequence[Any]) -> pl.Series:
-        values = _own_values(values, self.name)
-        dtype = _plain_dtype(self._kinds, self._elements)
+        values = self._plain(values)
+        kinds, elements = self._kinds - {type(None)}, self._elements - {type(None)}
+        dtype: Any = None
+        if len(kinds) <= 1 and len(elements) <= 1:
+            dtype = _DTYPES.get(*kinds) if kinds else pl.Null
+            if kinds == {list}:
+                inner = _DTYPES.get(*elements) if elements else pl.Null
+                dtype = inner and pl.List(inner)
         if dtype is None:
-            return typed(self.name, [_own_json(value, self.name) for value in values])
+            return typed(self.name, [self._json(value) for value in values])
         try:
             return pl.Series(self.name, values, dtype=dtype)
         except UnicodeEncodeError:
-            return pl.Series(self.name, _mended(values), dtype=dtype)
+            return pl.Series(self.name, _mended([*values]), dtype=dtype)
 
+    def _plain(self, values: Sequence[Any], first: int = 0) -> Sequence[Any]:
+        """Return values as JSON has them: arrays and tuples as lists, bytes as their text; what JSON lacks is itself.
 
-def _plain_dtype(kinds: AbstractSet[type], elements: AbstractSet[type]) -> Any:
-    kinds, elements = kinds - {type(None)}, elements - {type(None)}
-    if len(kinds) > 1 or len(elements) > 1:
-        return None
-    if kinds == {list}:
-        inner = _DTYPES.get(*elements) if elements else pl.Null
-        return inner and pl.List(inner)
-    return _DTYPES.get(*kinds) if kinds else pl.Null
+        Bytes within a value stay, as it depends on the check whether they are read.
+        """
+        if LEAVES.issuperset(map(type, values)):
+            return values
+        result = []
+        for row, value in enumerate(values, first):
+            try:
+                result.append(value.decode() if isinstance(value, bytes | bytearray) else plain(value))
+            except UnicodeDecodeError as error:
+                raise _not_utf8(self.name, row, error) from None
+        return result
+
+    def _json(self, value: Any) -> str | None:
+        text = _json(value, self.name, _marked)
+        return _json(_mended(value), self.name, _marked) if text is not None and "\\ud" in text else text
 
 
 def _kinds_of(values: Sequence[Any]) -> set[type]:
+    """Return the types of values; ``object`` for an integer that no column of integers holds."""
     kinds = {*map(type, values)}
     if int in kinds and not all(-(2**63) <= value < 2**63 for value in values if type(value) is int):
         kinds.add(object)
     return kinds
-
-
-def _own_values(values: Sequence[Any], name: str, first: int = 0) -> Sequence[Any]:
-    if LEAVES.issuperset(map(type, values)):
-        return values
-    return [_own(value, name, row) for row, value in enumerate(values, first)]
-
-
-def _own(value: Any, name: str, row: int) -> Any:
-    if type(value) in LEAVES:
-        return value
-    if isinstance(value, bytes | bytearray):
-        try:
-            return value.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"Row {row}: `{printable(name)}` has bytes that are not UTF-8 (byte {error.start + 1})."
-            ) from None
-    return plain(value)
-
-
-def _own_json(value: Any, name: str) -> str | None:
-    text = _json(value, name, _marked)
-    return _json(_mended(value), name, _marked) if text is not None and "\\ud" in text else text
 
 
 class _Completions(Column):
@@ -238,38 +284,35 @@ class _Completions(Column):
         self._keys: dict[str, None] = {}
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        for at, value in enumerate(values, first):
+        for row, value in enumerate(values, first):
             if isinstance(value, list | tuple):
                 self._chats = True
                 for message in value:
-                    self._look(message, at)
+                    self._look(message, row)
             elif isinstance(value, str):
                 self._as_text = True
             elif value is not None:
-                problem = f"Row {at}: a completion is a string or a list of chat messages, not {type(value).__name__}."
+                problem = f"Row {row}: a completion is a string or a list of chat messages, not {type(value).__name__}."
                 raise InputError(problem)
 
-    def _look(self, message: Any, at: int) -> None:
-        if not isinstance(message, Mapping | None):
-            is_several = isinstance(message, str | list | tuple)
-            fact = f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
-            raise InputError(fact, completions_hint(self.name, pl.List(pl.String)) if is_several else "")
-        if message is not None and not _is_plain(message):
-            self._exact = True
-            self._shape_of(message, at)
-            if message.get("role") in ("assistant", b"assistant"):
-                self._check_text(message.get("content"), at)
-        if message is None or self._readable:
+    def _look(self, message: Any, row: int) -> None:
+        if message is None:
             return
-        self._readable = "content" in message and isinstance(message["content"], str | bytes | list | tuple | None)
-        self._keys.update(dict.fromkeys(map(str, message)))
-
-    def _check_text(self, content: Any, at: int) -> None:
-        try:
-            _content_in_text(content, errors="strict")
-        except UnicodeDecodeError as error:
-            problem = f"Row {at}: `{printable(self.name)}` has bytes that are not UTF-8 (byte {error.start + 1})."
-            raise InputError(problem) from None
+        if not isinstance(message, Mapping):
+            is_several = isinstance(message, str | list | tuple)
+            fact = f"Row {row}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
+            raise InputError(fact, completions_hint(self.name, pl.List(pl.String)) if is_several else "")
+        content = message.get("content")
+        if len(message) != len(_FIELDS) or not all(isinstance(message.get(name), str) for name in _FIELDS):
+            self._exact = True
+            self._depth(message, row)
+            try:
+                _content_in_text(content if message.get("role") in ("assistant", b"assistant") else None, "strict")
+            except UnicodeDecodeError as error:
+                raise _not_utf8(self.name, row, error) from None
+        if not self._readable:
+            self._readable = "content" in message and isinstance(content, str | bytes | list | tuple | None)
+            self._keys.update(dict.fromkeys(map(str, message)))
 
     def settle(self) -> None:
         if self._keys and not self._readable:
@@ -290,30 +333,15 @@ class _Completions(Column):
         return pl.Series(self.name, pa.array(chats, type=dtype))
 
 
-_FIXED: dict[str, type[Column]] = {"completion": _Completions, **dict.fromkeys(STRUCTURED, _Structure)}
-"""The kinds of columns with a form of their own, whoever reads them."""
-
-_FIELDS = {"role": pa.string(), "content": pa.string()}
-_CHAT = pa.large_list(pa.struct(_FIELDS))
-_EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
-
-
-def _is_plain(message: Mapping[str, Any] | None) -> bool:
-    return (
-        message is not None
-        and len(message) == len(_FIELDS)
-        and all(isinstance(message.get(name), str) for name in _FIELDS)
-    )
-
-
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
-    plain = _message(message)
+    """Return a message with what role and text cannot represent (see ``values.chats``)."""
+    shown = _message(message)
     if message is None:
-        return plain | {EXACT: None}
+        return shown | {EXACT: None}
     rest = {
-        name: value for name, value in message.items() if not isinstance(value, str) or plain.get(name) != mended(value)
+        name: value for name, value in message.items() if not isinstance(value, str) or shown.get(name) != mended(value)
     }
-    present = {name: plain[name] if name in message else None for name in plain}
+    present = {name: text if name in message else None for name, text in shown.items()}
     return present | {EXACT: exact.write(rest, "completion", exact.Losses()) if rest else None}
 
 
@@ -325,6 +353,7 @@ def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
 
 
 def _content_in_text(content: Any, errors: str = "replace") -> Any:
+    """Return the content of a message with bytes as text, as in columns; bytes of parts that are no text stay."""
     if isinstance(content, bytes):
         return content.decode(errors=errors)
     if isinstance(content, list | tuple):
@@ -332,52 +361,24 @@ def _content_in_text(content: Any, errors: str = "replace") -> Any:
     return content
 
 
-def _has_flag(value: Any, dtype: Any) -> bool:
-    if value is None:
-        return False
-    if pa.types.is_struct(dtype):
-        return any(_has_flag(value.get(field.name), field.type) for field in dtype)
-    if not pa.types.is_list(dtype):
-        return pa.types.is_floating(dtype) and isinstance(value, bool)
-    if pa.types.is_nested(dtype.value_type):
-        return any(_has_flag(inner, dtype.value_type) for inner in value)
-    return pa.types.is_floating(dtype.value_type) and bool in set(map(type, value))
+def _not_utf8(name: str, row: int, error: UnicodeDecodeError) -> InputError:
+    return InputError(f"Row {row}: `{printable(name)}` has bytes that are not UTF-8 (byte {error.start + 1}).")
 
 
-def _floatable(values: Any) -> bool:
+def text_of(value: Any, name: str) -> str | None:
+    """Return a value as text, of a structured one its JSON; ``name`` is that of the column, for messages."""
+    return mended(value) if isinstance(value, str) else _json(value, name, _in_json)
+
+
+def _json(value: Any, name: str, default: Callable[[Any], Any]) -> str | None:
     try:
-        values.cast(_floated(values.type))
-    except pa.ArrowException:
-        return False
-    return True
+        return None if value is None else json.dumps(value, default=default)
+    except ValueError as error:  # an integer past the interpreter's limit
+        raise InputError(f"A value of `{printable(name)}` cannot be written as JSON: {error}.") from None
 
 
-def _floated(kind: Any) -> Any:
-    if pa.types.is_integer(kind):
-        return pa.float64()
-    if pa.types.is_list(kind):
-        return pa.list_(_floated(kind.value_type))
-    return pa.struct([(field.name, _floated(field.type)) for field in kind]) if pa.types.is_struct(kind) else kind
-
-
-def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
-    if left == right or pa.types.is_null(right):
-        return left
-    if pa.types.is_null(left):
-        return right
-    if pa.types.is_list(left) and pa.types.is_list(right):
-        return pa.list_(_merged(left.value_type, right.value_type, floatable=floatable))
-    if pa.types.is_struct(left) and pa.types.is_struct(right):
-        fields = {field.name: field.type for field in left}
-        for field in right:
-            fields[field.name] = _merged(fields.get(field.name, pa.null()), field.type, floatable=floatable)
-        return pa.struct(list(fields.items()))
-    if floatable and {left, right} == {pa.int64(), pa.float64()}:
-        return pa.float64()
-    raise TypeError("several types")
-
-
-def _plain(value: Any) -> Any:
+def _in_json(value: Any) -> Any:
+    """Return what JSON has for a value of another type; null for bytes that are not UTF-8."""
     if isinstance(value, bytes | bytearray):
         try:
             return value.decode()
@@ -387,20 +388,9 @@ def _plain(value: Any) -> Any:
 
 
 def _marked(value: Any) -> Any:
-    converted = _plain(value)
+    """Return ``_in_json``, but for bytes that are not UTF-8 a mark, by which a check that reads them is told."""
+    converted = _in_json(value)
     return {BYTES: value.hex()} if converted is None else converted
-
-
-def text_of(value: Any, name: str) -> str | None:
-    """Return a value as text, of a structured one its JSON; ``name`` is that of the column, for messages."""
-    return mended(value) if isinstance(value, str) else _json(value, name)
-
-
-def _json(value: Any, name: str, default: Callable[[Any], Any] = _plain) -> str | None:
-    try:
-        return None if value is None else json.dumps(value, default=default)
-    except ValueError as error:  # an integer past the interpreter's limit
-        raise InputError(f"A value of `{printable(name)}` cannot be written as JSON: {error}.") from None
 
 
 def _mended(value: Any) -> Any:

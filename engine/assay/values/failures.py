@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.expressions.json import NOT_JSON, loads
-from assay.expressions.lane import exactly, rowwise
+from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.mixed import without_nulls
 from assay.names import BAD, COMPLETION
-from assay.values.chats import EXACT, PLAIN_TEXT, is_plain_text
+from assay.values.chats import is_plain_text
 
 GENERATION_ERROR = "generation_error"
 """Column, and field of a state, with the reason why the generation failed."""
@@ -46,8 +46,7 @@ _VERIFIERS = ("example_id", "prompt", "timing", "metrics")
 """Columns that verifiers up to 0.1.14 wrote, in addition to the reward."""
 
 _NOTHING = ("null", "false", "0", "0.0", "-0.0", "NaN")
-_OPENING = ("{", "[")
-"""JSON texts of empty values, and the first characters of structured ones, as in columns of several types."""
+"""JSON texts of values that mean no error, as in columns of several types."""
 
 _SHOWN = 500
 """Maximum length of an error in the reason, in characters."""
@@ -83,12 +82,6 @@ def _source(names: AbstractSet[str]) -> _Source:
     return _Source(_STATE, reward) if reward and _STATE in names and GENERATION_ERROR not in names else _Source()
 
 
-def failure_columns(names: AbstractSet[str]) -> set[str]:
-    """Return the columns, of those that there are, that tell whether a generation failed."""
-    source = _source(names)
-    return {GENERATION_ERROR, source.error or GENERATION_ERROR, source.reward or GENERATION_ERROR} & names
-
-
 def _prefixes(name: str, names: AbstractSet[str]) -> int:
     times = 0
     while _PRIOR * times + name in names:
@@ -96,24 +89,45 @@ def _prefixes(name: str, names: AbstractSet[str]) -> int:
     return times
 
 
+def failure_columns(names: AbstractSet[str]) -> set[str]:
+    """Return the columns, of those that there are, that tell whether a generation failed."""
+    source = _source(names)
+    return {GENERATION_ERROR, source.error or GENERATION_ERROR, source.reward or GENERATION_ERROR} & names
+
+
 def failure(row: Mapping[str, Any]) -> str | None:
     """Return why a row cannot be scored if its generation failed, from its columns as loaded; else None."""
-    error = generation_error(row)
-    return None if error is None else _reason(error)
+    return _reason(row, _source(row.keys()))
+
+
+def _reason(row: Mapping[str, Any], source: _Source) -> str | None:
+    error = _error(row, source)
+    return None if error is None else f"generation failed: {error}"
 
 
 def generation_error(row: Mapping[str, Any]) -> str | None:
     """Return the error of a row whose generation failed; else None."""
-    error, source = _error_text(row.get(GENERATION_ERROR)), _source(row.keys())
+    return _error(row, _source(row.keys()))
+
+
+def _error(row: Mapping[str, Any], source: _Source) -> str | None:
+    error = _error_text(row.get(GENERATION_ERROR))
     if error is not None or not source.error:
         return error
     silent = source.always or _is_silent(row, source)
-    if source.error == _STATE:
-        return _of_state(row[_STATE], silent=silent)
-    return _error_text(row[source.error]) if silent else None
+    value = row.get(source.error)
+    if source.error != _STATE:
+        return _error_text(value) if silent else None
+    if isinstance(value, str):  # parsing is expensive
+        value = loads(value) if silent or GENERATION_ERROR in value else None
+    if not isinstance(value, Mapping):
+        return None
+    error = _error_text(value.get(GENERATION_ERROR))
+    return _error_text(value.get(_ERROR)) if error is None and silent else error
 
 
 def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
+    """Return whether a row has no complete answer and was not scored."""
     if source.reward and row[source.reward] is not None:
         return False
     completion = row.get(COMPLETION)
@@ -124,7 +138,8 @@ def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
 
 
 def _error_text(error: Any) -> str | None:
-    if isinstance(error, str) and error.startswith(_OPENING):
+    """Return an error as text; None for values that mean no error."""
+    if isinstance(error, str) and error.startswith(("{", "[")):  # JSON text, as in columns of several types
         parsed = loads(error)
         error = error if parsed is NOT_JSON else parsed
     error = without_nulls(error)
@@ -136,83 +151,26 @@ def _error_text(error: Any) -> str | None:
     return message[:_SHOWN]
 
 
-def _of_state(state: Any, *, silent: bool) -> str | None:
-    if isinstance(state, str):
-        state = loads(state) if _may_have_error(state, silent=silent) else None
-    if not isinstance(state, Mapping):
-        return None
-    error = _error_text(state.get(GENERATION_ERROR))
-    return _error_text(state.get(_ERROR)) if error is None and silent else error
-
-
-def _may_have_error(state: str, *, silent: bool) -> bool:
-    return silent or GENERATION_ERROR in state
-
-
-def _reason(error: str) -> str:
-    return f"generation failed: {error}"
-
-
 def no_rollout_expr(schema: pl.Schema) -> pl.Expr | None:
-    """Return why a row has nothing to score: it could not be read, or a request or the generation failed."""
+    """Return why a row has nothing to score, as a String expression: it could not be read, or a request or the generation failed.
+
+    None if no row with these columns can have such a reason. Python sees only the rows that may have failed.
+    """
+    source = _source(schema.keys())
+    columns = [name for name in (GENERATION_ERROR, source.error) if schema.get(name, pl.Null) != pl.Null]
     reasons = [pl.col(BAD)] if BAD in schema else []
-    failed = _failure_expr(schema)
-    reasons += [] if failed is None else [failed]
+    if columns:
+        read = [name for name in (*columns, source.reward, COMPLETION) if name in schema]
+        rows = pl.when(pl.any_horizontal(_may_fail(name, schema, source) for name in columns)).then(
+            row_of(map(exactly, read))
+        )
+        reasons.append(rowwise(rows, lambda row: _reason(row, source), pl.String))
     return pl.coalesce(reasons) if reasons else None
 
 
-def _failure_expr(schema: pl.Schema) -> pl.Expr | None:
-    source, candidates = _source(schema.keys()), []
-    if GENERATION_ERROR in schema:
-        candidates.append(_error_text_expr(exactly(GENERATION_ERROR), schema[GENERATION_ERROR]))
-    if source.error:
-        silent = pl.lit(value=True) if source.always else _silent_expr(schema, source)
-        if source.error == _STATE:
-            candidates.append(_of_state_expr(schema[_STATE], silent))
-        else:
-            candidates.append(_error_text_expr(pl.when(silent).then(exactly(source.error)), schema[source.error]))
-    errors = [error for error in candidates if error is not None]
-    return pl.concat_str(pl.lit(_reason("")), pl.coalesce(errors)) if errors else None
-
-
-def _silent_expr(schema: pl.Schema, source: _Source) -> pl.Expr:
-    completion, dtype = pl.col(COMPLETION), schema[COMPLETION]
-    if isinstance(dtype, pl.List):
-        silent = completion.is_null() | (completion.list.len() == 0)
-        inner = dtype.inner
-        fields = inner.to_schema() if isinstance(inner, pl.Struct) else {}
-        if fields.get(EXACT) == fields.get("content") == pl.String:
-            first = completion.list.first().struct
-            is_text = (completion.list.len() == 1) & first.field(EXACT).eq_missing(PLAIN_TEXT)
-            silent |= is_text & first.field("content").eq_missing("")
-        if source.breaks_off and isinstance(inner, pl.Struct):
-            last = completion.list.last()
-            by_other = pl.lit(value=True)
-            if "role" in inner.to_schema():
-                by_other = last.struct.field("role").cast(pl.String).ne_missing("assistant")
-            silent |= last.is_not_null() & by_other
-    else:
-        silent = completion.is_null() | (completion.cast(pl.String) == "")
-    return silent & exactly(source.reward).is_null() if source.reward else silent
-
-
-def _error_text_expr(error: pl.Expr, dtype: Any) -> pl.Expr | None:
-    if dtype == pl.Null:
-        return None
-    if dtype != pl.String:
-        return rowwise(error, _error_text, pl.String)
-    structured = error.str.starts_with(_OPENING[0]) | error.str.starts_with(_OPENING[1])
-    plain = pl.when(error.is_in(["", *_NOTHING]).not_()).then(error.str.head(_SHOWN))
-    return pl.when(structured).then(rowwise(pl.when(structured).then(error), _error_text, pl.String)).otherwise(plain)
-
-
-def _of_state_expr(dtype: Any, silent: pl.Expr) -> pl.Expr | None:
-    state = pl.col(_STATE)
-    if dtype == pl.String:
-        relevant = silent | state.str.contains(GENERATION_ERROR, literal=True)
-    elif isinstance(dtype, pl.Struct):
-        relevant = silent | pl.lit(GENERATION_ERROR in dtype.to_schema())
-    else:
-        return None
-    rows = pl.when(relevant & state.is_not_null()).then(pl.struct(state.alias("state"), silent.alias("silent")))
-    return rowwise(rows, lambda row: _of_state(row["state"], silent=row["silent"]), pl.String)
+def _may_fail(name: str, schema: pl.Schema, source: _Source) -> pl.Expr:
+    values, dtype = exactly(name), schema[name]
+    if name == _STATE:
+        named = values.str.contains(GENERATION_ERROR, literal=True) if dtype == pl.String else pl.lit(value=True)
+        return values.is_not_null() & (exactly(source.reward).is_null() | named)
+    return values.is_in(["", *_NOTHING]).not_() if dtype == pl.String else values.is_not_null()

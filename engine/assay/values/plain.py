@@ -1,13 +1,18 @@
-"""Values of other libraries as plain Python: arrays, tensors, series, scalars, models, configurations. None of these libraries is imported."""
+"""Values of other libraries as plain Python, and what plain values are made of. None of these libraries is imported."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.errors import RAISED
-from assay.values.shape import LEAVES
+from assay.expressions.json import MAX_DEPTH
+from assay.thresholds import THRESHOLDS
+
+LEAVES = {str, int, float, bool, type(None)}
+NESTS = (dict, list, tuple, Mapping)
 
 _CONVERTERS = ("tolist", "to_list", "as_py", "model_dump")
-"""Methods by which arrays, tensors, series, scalars and models of other libraries give plain values; none of them is imported."""
+"""Methods by which arrays, tensors, series, scalars and models give plain values."""
 
 _DEPTH = 100
 """Levels of nesting that are converted."""
@@ -29,6 +34,7 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
 
 
 def _key(key: Any) -> Any:
+    """Return a key as JSON and columns have them: a scalar of another library as a number, a tuple as text."""
     if isinstance(key, bytes):
         key = key.decode(errors="backslashreplace")
     converted = key if type(key) in LEAVES else plain(key)
@@ -40,3 +46,55 @@ def _text(value: Any) -> Any:
         return str(value)
     except RAISED:
         return value
+
+
+class Shape:
+    """The fields of the values of a column, at any depth."""
+
+    def __init__(self) -> None:
+        self.fields = 0
+        self._tree: dict[Any, Any] = {}
+
+    def add(self, value: Any) -> int:
+        """Add the fields of a value, and return its depth.
+
+        Raises:
+            ValueError: The value is nested too deeply, or has a key that no JSON object can have; the message follows a name.
+        """
+        todo = [(value, 1, self._tree)] if isinstance(value, NESTS) else []
+        deepest = 0
+        while todo:
+            outer, depth, node = todo.pop()
+            deepest = max(deepest, depth)
+            if depth > MAX_DEPTH:
+                raise ValueError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+            if isinstance(outer, list | tuple):
+                node = self._below(node, None)
+                todo += [(inner, depth + 1, node) for inner in outer if isinstance(inner, NESTS)]
+                continue
+            if any(type(key) is not str for key in outer):
+                _check_keys(outer)
+            for key, inner in outer.items():
+                below = self._below(node, key)
+                if type(inner) not in LEAVES and isinstance(inner, NESTS):
+                    todo.append((inner, depth + 1, below))
+        return deepest
+
+    def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
+        """Return the node of a field, or of the elements of a list (None); past the limit, new nodes are not stored."""
+        if key not in node:
+            if self.fields > THRESHOLDS.struct_fields:
+                return {}
+            node[key] = {}
+            self.fields += key is not None
+        below: dict[Any, Any] = node[key]
+        return below
+
+
+def _check_keys(mapping: Mapping[Any, Any]) -> None:
+    for key in mapping:
+        if not isinstance(key, str | int | float | None):
+            raise ValueError(f"has a key of type {type(key).__name__}, {key!r}; a key is a string")
+    names = [key if isinstance(key, str) else json.dumps(key) for key in mapping]
+    if duplicate := next((name for at, name in enumerate(names) if name in names[:at]), None):
+        raise ValueError(f"has two keys that read `{duplicate}`")

@@ -1,12 +1,15 @@
-"""Convert rows of plain Python values to a frame, with types chosen here and not by inference."""
+"""Rows and columns of plain Python values, and tables of other libraries, as frames; types are chosen here and not by inference."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+from pydantic import BaseModel
 
 from assay.errors import InputError, printable
 from assay.expressions.json import mended
+from assay.values.arrow import from_arrow
 from assay.values.column import Column, column
 
 
@@ -23,12 +26,16 @@ class Columns:
         self._columns: dict[str, Column] = {}
 
     def see(self, rows: Sequence[Mapping[str, Any]], first: int = 0) -> None:
-        """Learn from a batch."""
+        """Learn from a batch whose first row has a number, for messages.
+
+        Raises:
+            InputError: A value does not fit into any column.
+        """
         for name, values in transposed(rows).items():
             self._columns.setdefault(name, column(name, self._mapping, self._exact)).see(values, first)
 
     def settle(self) -> pl.Schema:
-        """End learning."""
+        """End learning, and return the schema of the frames."""
         for each in self._columns.values():
             each.settle()
         return self.schema
@@ -46,15 +53,12 @@ class Columns:
         return pl.DataFrame({name: self._columns[name].series(values.get(name, nulls)) for name in selected})
 
 
-def from_rows(
-    rows: Iterable[Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
-) -> pl.DataFrame:
-    """Convert mappings to a frame; a missing key gives null."""
-    return from_columns(transposed(rows), mapping, exact)
-
-
 def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return mappings as columns; a missing key gives None."""
+    """Return mappings as columns; a missing key gives None.
+
+    Raises:
+        InputError: A row is not a mapping, or has two keys with one name.
+    """
     columns: dict[str, list[Any]] = {}
     for height, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -72,10 +76,29 @@ def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
     return columns
 
 
+def from_rows(
+    rows: Iterable[Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
+) -> pl.DataFrame:
+    """Convert mappings to a frame, as ``from_columns``; a missing key gives null."""
+    return from_columns(transposed(rows), mapping, exact)
+
+
 def from_columns(
     columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Convert columns of plain values to a frame, as ``from_rows``."""
+    """Convert columns of plain values to a frame.
+
+    Chat messages keep role and text. Structured columns become JSON text, and so does any other column whose values have several
+    types, are nested deeply or have very many fields. A lone surrogate becomes U+FFFD.
+
+    Args:
+        columns: The columns.
+        mapping: Columns to read under another name, ``{"completion": "response"}``.
+        exact: Columns in which each row keeps its own value, as they are read.
+
+    Raises:
+        InputError: A column is a single value, two columns have the same name or different lengths, or a value does not fit.
+    """
     series: dict[str, pl.Series] = {}
     for key, values in columns.items():
         name = mended(str(key))
@@ -87,15 +110,62 @@ def from_columns(
         if isinstance(values, pl.Series):
             series[name] = values.alias(name)
         else:
-            series[name] = _series(name, values, mapping or {}, exact)
+            learner = column(name, mapping or {}, exact)
+            learner.see(values)
+            learner.settle()
+            series[name] = learner.series(values)
     if len({len(values) for values in series.values()}) > 1:
         lengths = ", ".join(f"`{printable(name)}` {len(values)}" for name, values in series.items())
         raise InputError(f"The columns have different lengths: {lengths}.")
     return pl.DataFrame(series)  # by name: in a list, a series named "" would be renamed
 
 
-def _series(name: str, values: Sequence[Any], mapping: Mapping[str, str], exact: Collection[str]) -> pl.Series:
-    learner = column(name, mapping, exact)
-    learner.see(values)
-    learner.settle()
-    return learner.series(values)
+def library_of(source: Any) -> str:
+    """Return an object's type for the provenance: ``polars.DataFrame``."""
+    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+
+
+def table_of(source: Any, mapping: Mapping[str, str], exact: Collection[str] = ()) -> pl.DataFrame:
+    """Convert data in memory to a frame.
+
+    Args:
+        source: A Polars or pandas frame, Arrow data, a Hugging Face Dataset, columns, rows, or a model of ``types``.
+        mapping: Columns to read under another name, ``{"completion": "response"}``.
+        exact: Columns in which each row keeps its own value, as they are read; those of Arrow data have its types.
+
+    Raises:
+        InputError: The data cannot be read.
+    """
+    if isinstance(source, BaseModel):  # of ``types``: outputs are a table, inputs are columns
+        to_arrow = getattr(source, "to_arrow", None)
+        source = {name: values for name, values in source if values is not None} if to_arrow is None else to_arrow()
+    if isinstance(source, pl.DataFrame):
+        return source
+    if library_of(source) == "pandas.DataFrame":
+        try:
+            source = pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column has values of several types
+            source = {str(name): source[name].tolist() for name in source.columns}
+    if library_of(source).startswith("datasets."):
+        source = _of_datasets(source)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
+        return from_arrow(source)
+    if isinstance(source, Mapping):
+        return from_columns(source, mapping, exact)
+    if isinstance(source, Sequence) and not isinstance(source, bytes):
+        return from_rows(source, mapping, exact)  # a sequence of rows other than a list
+    raise InputError(
+        f"Rollouts of type {type(source).__name__} cannot be read.",
+        "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
+    )
+
+
+def _of_datasets(source: Any) -> Any:
+    """Return a Hugging Face Dataset as Arrow data, and the batch that its ``map`` passes to a function as columns."""
+    if isinstance(source, dict):
+        raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
+    if isinstance(source, Mapping):
+        return {name: source[name] for name in source}
+    if not hasattr(source, "num_rows"):
+        raise InputError(f"{library_of(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
+    return source.with_format("arrow")[:]
