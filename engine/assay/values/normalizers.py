@@ -3,14 +3,15 @@ r"""Normalizers: what ``normalize:`` does to a text and its gold before they are
 They run in Python, once per distinct text: a chain of Polars' replacements takes as long and is not exact.
 """
 
-import inspect
 import json
 import math
 import re
 import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -19,17 +20,6 @@ from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 from assay.values.params import both_cases, snake_case
-
-__all__ = [
-    "NORMALIZERS",
-    "checked_normalizer",
-    "golds_with_words",
-    "list_normalizers",
-    "normalized_expr",
-    "normalized_lane",
-    "normalizer",
-    "normalizer_schemas",
-]
 
 Normalizer = Callable[[str], str]
 
@@ -43,15 +33,16 @@ _SHORT = 1_000
 """Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
 
 
+def _without_articles(value: str) -> str:
+    return " ".join(_ARTICLE.sub(" ", value).split())
+
+
 def _squad(value: str) -> str:
-    """Lower, without ASCII punctuation, without articles, with single spaces: SQuAD's evaluation."""
-    return " ".join(_ARTICLE.sub(" ", value.lower().translate(_NO_PUNCTUATION)).split())
+    return _without_articles(value.lower().translate(_NO_PUNCTUATION))
 
 
 def _inspect(value: str) -> str:
-    """Word by word: casefold, numbers as floats, without ASCII punctuation, without articles: Inspect's ``f1``."""
-    words = value.casefold().replace("-", " ").split(" ")
-    return " ".join(_ARTICLE.sub(" ", " ".join(map(_inspect_word, words))).split())
+    return _without_articles(" ".join(map(_inspect_word, value.casefold().replace("-", " ").split(" "))))
 
 
 def _inspect_word(word: str) -> str:
@@ -68,7 +59,6 @@ def _inspect_word(word: str) -> str:
 
 
 def _math(value: str) -> str:
-    r"""LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars."""
     for old, new in _SPELLINGS:
         value = value.replace(old, new)
     before, *unit = value.split(r"\text{ ")
@@ -102,65 +92,75 @@ _FRACTION = r"\frac"
 
 
 def _braced_fractions(value: str) -> str:
-    first, *others = value.split(_FRACTION)
-    if any(len(other) < 2 and not other.startswith("{") for other in others):  # noqa: PLR2004  (both parts of a fraction)
-        return value
-    return first + "".join(_FRACTION + (other if other.startswith("{") else _braced_parts(other)) for other in others)
-
-
-def _braced_parts(fraction: str) -> str:
-    above, below, rest = fraction[0], fraction[1], fraction[2:]
-    return f"{{{above}}}{below if below == '{' else f'{{{below}}}'}{rest}"
-
-
-def _whitespace(value: str) -> str:
-    """Stripped, with single spaces."""
-    return " ".join(value.split())
-
-
-def _casefold(value: str) -> str:
-    """In one case, by `str.casefold`."""
-    return value.casefold()
-
-
-def _nfc(value: str) -> str:
-    """Characters composed: Unicode's NFC."""
-    return unicodedata.normalize("NFC", value)
-
-
-def _nfkc(value: str) -> str:
-    """Characters composed, and compatible ones alike: Unicode's NFKC."""
-    return unicodedata.normalize("NFKC", value)
+    r"""Write ``\frac12`` as ``\frac{1}{2}``; leave a text with a fraction that ends early."""
+    written, *fractions = value.split(_FRACTION)
+    for fraction in fractions:
+        if fraction.startswith("{"):
+            written += _FRACTION + fraction
+        elif len(fraction) < 2:  # noqa: PLR2004  (both parts of a fraction)
+            return value
+        else:
+            below = "{" if fraction[1] == "{" else f"{{{fraction[1]}}}"
+            written += f"{_FRACTION}{{{fraction[0]}}}{below}{fraction[2:]}"
+    return written
 
 
 NORMALIZERS: dict[str, Normalizer] = {
     "squad": _squad,
     "inspect": _inspect,
     "math": _math,
-    "casefold": _casefold,
-    "nfc": _nfc,
-    "nfkc": _nfkc,
-    "whitespace": _whitespace,
+    "casefold": str.casefold,
+    "nfc": partial(unicodedata.normalize, "NFC"),
+    "nfkc": partial(unicodedata.normalize, "NFKC"),
+    "whitespace": lambda value: " ".join(value.split()),
 }
 """The normalizers without options, by name; ``lmEval`` has options."""
 
+_MEANINGS = {
+    "squad": "Lower, without ASCII punctuation, without articles, with single spaces: SQuAD's evaluation.",
+    "inspect": "Word by word: casefold, numbers as floats, without ASCII punctuation, without articles: Inspect's ``f1``.",
+    "math": "LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars.",
+    "casefold": "In one case, by `str.casefold`.",
+    "nfc": "Characters composed: Unicode's NFC.",
+    "nfkc": "Characters composed, and compatible ones alike: Unicode's NFKC.",
+    "whitespace": "Stripped, with single spaces.",
+}
 _LM_EVAL = "lmEval"
 
 
+_OPTIONS = {
+    "ignoreCase": "Lower, by `str.lower`.",
+    "ignorePunctuation": "Delete ASCII punctuation.",
+    "ignoreNumbers": "Delete ASCII digits.",
+    "regexesToIgnore": "Delete the matches of these patterns, before the rest.",
+}
+_PATTERNS = "regexesToIgnore"
+
+
+def _lm_eval(options: Mapping[str, Any]) -> Normalizer:
+    spellings = {snake_case(name): name for name in _OPTIONS}
+    given: dict[str, Any] = {}
+    for key, value in options.items():
+        name = spellings.get(key, key)
+        if name not in _OPTIONS:
+            guess = did_you_mean(str(key), _OPTIONS)
+            raise ValueError(f"{_LM_EVAL} has no option `{key}`. {guess or 'Known: ' + ', '.join(_OPTIONS) + '.'}")
+        if name in given:
+            raise ValueError(f"{_LM_EVAL}.{name} is given twice, in two spellings")
+        if name != _PATTERNS and not isinstance(value, bool):
+            raise ValueError(f"{_LM_EVAL}.{name} is true or false, not {json.dumps(value, default=str)}")
+        if name == _PATTERNS and not (
+            isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(item, str) for item in value)
+        ):
+            raise ValueError(f"{_LM_EVAL}.{name} is a list of patterns")
+        given[name] = value
+    return _LmEval(tuple(map(_ignored, given.pop(_PATTERNS, ()))), frozenset(name for name in given if given[name]))
+
+
+@dataclass(frozen=True)
 class _LmEval:
-    """What lm-eval's ``exact_match`` ignores: patterns first, then case, ASCII punctuation, ASCII digits."""
-
-    options: ClassVar = {
-        "ignoreCase": "Lower, by `str.lower`.",
-        "ignorePunctuation": "Delete ASCII punctuation.",
-        "ignoreNumbers": "Delete ASCII digits.",
-        "regexesToIgnore": "Delete the matches of these patterns, before the rest.",
-    }
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        given = _by_option(options)
-        self.patterns = [_ignored(pattern) for pattern in given.pop("regexesToIgnore", [])]
-        self.ignored = {name for name, wanted in given.items() if wanted}
+    patterns: tuple[re.Pattern[str], ...]
+    ignored: frozenset[str]
 
     def __call__(self, value: str) -> str:
         for pattern in self.patterns:
@@ -171,55 +171,33 @@ class _LmEval:
         return value.translate(_NO_DIGITS) if "ignoreNumbers" in self.ignored else value
 
 
-def _by_option(options: Mapping[str, Any]) -> dict[str, Any]:
-    spellings = {snake_case(name): name for name in _LmEval.options}
-    given: dict[str, Any] = {}
-    for key, value in options.items():
-        name = spellings.get(key, key)
-        if name not in _LmEval.options:
-            guess = did_you_mean(str(key), _LmEval.options)
-            raise ValueError(
-                f"{_LM_EVAL} has no option `{key}`. {guess or 'Known: ' + ', '.join(_LmEval.options) + '.'}"
-            )
-        if name in given:
-            raise ValueError(f"{_LM_EVAL}.{name} is given twice, in two spellings")
-        _check_option(name, value)
-        given[name] = value
-    return given
-
-
-def _check_option(name: str, value: Any) -> None:
-    if name != "regexesToIgnore":
-        if not isinstance(value, bool):
-            raise ValueError(f"{_LM_EVAL}.{name} is true or false, not {json.dumps(value, default=str)}")
-    elif not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"{_LM_EVAL}.{name} is a list of patterns")
-
-
 def _ignored(pattern: str) -> re.Pattern[str]:
     try:
         compiled = compile_pattern(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{_LM_EVAL}.regexesToIgnore: {pattern!r}: {error}") from None
-    if not quick(pattern, 2 * _SHORT):
+        raise ValueError(f"{_LM_EVAL}.{_PATTERNS}: {pattern!r}: {error}") from None
+    if not quick(pattern, 2 * _SHORT):  # a replacement in this process cannot be stopped
         raise ValueError(
-            f"{_LM_EVAL}.regexesToIgnore: {pattern!r} could take long: leave out nested repeats, and all but one `*` or `+`"
+            f"{_LM_EVAL}.{_PATTERNS}: {pattern!r} could take long: leave out nested repeats, and all but one `*` or `+`"
         )
     return compiled
 
 
 def golds_with_words(golds: list[str]) -> list[str]:
     """Return the golds that have words for ``squad``; the first if none has, as all are ``""`` then: SQuAD's evaluation."""
-    return [gold for gold in golds if NORMALIZERS["squad"](gold)] or golds[:1]
+    return [gold for gold in golds if _squad(gold)] or golds[:1]
 
 
 def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
-    """Return the normalizer that a spec names."""
+    """Return the normalizer that a spec names: a name, or ``{"lmEval": options}``.
+
+    Raises:
+        ValueError: There is no such normalizer or option.
+    """
     if isinstance(spec, Mapping):
-        if len(spec) == 1 and next(iter(spec)) in both_cases(_LM_EVAL):
-            (options,) = spec.values()
-            if isinstance(options, Mapping):
-                return _LmEval(options)
+        options = next(iter(spec.values())) if len(spec) == 1 and next(iter(spec)) in both_cases(_LM_EVAL) else None
+        if isinstance(options, Mapping):
+            return _lm_eval(options)
         raise ValueError(f"write {{{_LM_EVAL}: {{ignoreCase: true}}}}, or a name: {', '.join(NORMALIZERS)}")
     if spec in both_cases(_LM_EVAL):
         raise ValueError(f"{_LM_EVAL} ignores nothing by itself: write {{{_LM_EVAL}: {{ignoreCase: true}}}}")
@@ -232,26 +210,28 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
 
 
 def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
-    """Return what names a normalizer."""
+    """Return what names a normalizer.
+
+    Raises:
+        ValueError: It names none.
+    """
     normalizer(spec)
     return spec
 
 
 def list_normalizers() -> dict[str, tuple[str, dict[str, str]]]:
     """Return what each normalizer does, and its options with their meanings, by name."""
-    plain: dict[str, tuple[str, dict[str, str]]] = {
-        name: (inspect.getdoc(function) or "", {}) for name, function in NORMALIZERS.items()
-    }
-    return plain | {_LM_EVAL: (inspect.getdoc(_LmEval) or "", dict(_LmEval.options))}
+    ignored = "What lm-eval's ``exact_match`` ignores: patterns first, then case, ASCII punctuation, ASCII digits."
+    return {name: (meaning, {}) for name, meaning in _MEANINGS.items()} | {_LM_EVAL: (ignored, dict(_OPTIONS))}
 
 
 def normalizer_schemas() -> list[dict[str, Any]]:
     """Return the JSON Schemas of what names a normalizer."""
-    kinds: dict[str, dict[str, Any]] = {name: {"type": "boolean"} for name in _LmEval.options}
-    kinds["regexesToIgnore"] = {"type": "array", "items": {"type": "string"}}
+    kinds: dict[str, dict[str, Any]] = {name: {"type": "boolean"} for name in _OPTIONS}
+    kinds[_PATTERNS] = {"type": "array", "items": {"type": "string"}}
     options = {
         spelling: {**kinds[name], "description": meaning}
-        for name, meaning in _LmEval.options.items()
+        for name, meaning in _OPTIONS.items()
         for spelling in both_cases(name)
     }
     with_options = {"type": "object", "properties": options, "additionalProperties": False}

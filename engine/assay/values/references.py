@@ -78,7 +78,10 @@ class Reference:
         """Return the reference as it stands in a spec."""
         if not self.is_template:
             return {"column": str(self.parts[0])} | ({"list": True} if self.is_list else {})
-        braced = (f"{{{part}}}" if isinstance(part, Path) else _escaped(part) for part in self.parts)
+        braced = (
+            f"{{{part}}}" if isinstance(part, Path) else part.replace("{", "{{").replace("}", "}}")
+            for part in self.parts
+        )
         return {"template": "".join(braced)}
 
     def explain(self) -> str:
@@ -90,23 +93,23 @@ class Reference:
         return "columns; where the path leads through text, Python, row by row"
 
     def row(self, row: Mapping[str, Any]) -> Any:
-        """Return the value of a row, None if it has none; of a template, its text."""
-        if not self.is_template:
-            value = value_at(row, self.paths[0])
-            return _list_of(value) if self.is_list else value
-        values = [value_at(row, part) if isinstance(part, Path) else part for part in self.parts]
-        return None if None in values else "".join(map(source_text, values))
+        """Return the value of a row, None if it has none; of a template, its text: the definition."""
+        if self.is_template:
+            values = [value_at(row, part) if isinstance(part, Path) else part for part in self.parts]
+            return None if None in values else "".join(map(source_text, values))
+        value = value_at(row, self.paths[0])
+        items = loads(value) if self.is_list and isinstance(value, str) else None
+        return items if isinstance(items, list) else value
 
     def text_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return ``source_text`` of each row's value as a String expression; null where there is none."""
-        parts = [
-            _plain_text(schema, part, source_text) if isinstance(part, Path) else pl.lit(part) for part in self.parts
-        ]
-        rows = [
-            _text_by_row(schema, part) if values is None and isinstance(part, Path) else values
-            for part, values in zip(self.parts, parts, strict=True)
-        ]
-        texts = [values for values in rows if values is not None]
+        texts: list[pl.Expr] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                texts.append(pl.lit(part))
+            else:
+                text = _plain_text(schema, part, source_text)
+                texts.append(_text_by_row(schema, part) if text is None else text)
         return texts[0] if len(texts) == 1 else pl.concat_str(texts)
 
     def gold_expr(self, schema: pl.Schema) -> pl.Expr | None:
@@ -115,30 +118,39 @@ class Reference:
             return self.text_expr(schema)
         return None if self.is_list else _plain_text(schema, self.paths[0], gold_text)
 
+    def _values(self, schema: pl.Schema) -> tuple[pl.Expr, Any] | None:
+        """Return the values and their type as columns; None for a template, or if it takes Python to read the path."""
+        match = None if self.is_template else find_expr(schema, self.paths[0])
+        return None if match is None else (plain(*match), plain_type(match[1]))
+
     def is_text(self, schema: pl.Schema) -> bool:
         """Return whether each row's value is a text, whatever the row."""
-        match = None if self.is_template else find_expr(schema, self.paths[0])
-        return self.is_template or (match is not None and not self.is_list and _is_text(match[1]))
+        match = self._values(schema)
+        return self.is_template or (match is not None and not self.is_list and isinstance(match[1], pl.String))
 
     def gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return ``gold_text`` of the values of each row's list as a List(String) expression; None if it takes Python to read them."""
-        match = None if self.is_template else find_expr(schema, self.paths[0])
-        if match is None:
-            return None
-        lists, dtype = plain(*match), plain_type(match[1])
-        return lists.cast(pl.List(pl.String)) if dtype in _PLAIN_LISTS else None
+        match = self._values(schema)
+        return match[0].cast(pl.List(pl.String)) if match is not None and match[1] in _PLAIN_LISTS else None
 
     def sizes_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return how many items each row's list has, null for null, as an expression; None if the values are no lists in columns."""
-        match = None if self.is_template else find_expr(schema, self.paths[0])
-        return plain(*match).list.len() if match is not None and isinstance(plain_type(match[1]), pl.List) else None
+        match = self._values(schema)
+        return match[0].list.len() if match is not None and isinstance(match[1], pl.List) else None
 
     def problem(self, schema: pl.Schema) -> tuple[str, str] | None:
         """Return why no row can have a value, with a hint; None if one can."""
         known = pl.Schema({name: schema[name] for name in not_hidden(schema)})
         outlined = outline_of(pl.Struct(dict(known)))
         for path in self.paths:
-            if kind_of(outlined, path) is None and not _may_have(known, path):
+            on_the_way = [find_expr(known, Path(path.steps[:size])) for size in range(1, len(path.steps))]
+            # JSON text or a mapping on the way may have fields that the type does not name
+            is_open = any(
+                match is not None
+                and (_is_text(match[1]) or isinstance(match[1], pl.Map) or match[1] in (TYPED, pl.Null))
+                for match in on_the_way
+            )
+            if kind_of(outlined, path) is None and not is_open:
                 error = missing(path, outlined, "The table of rollouts")
                 return error.fact, error.hint
         return None
@@ -160,7 +172,11 @@ def is_reference(value: Any) -> bool:
 
 
 def read_reference(value: Mapping[str, Any]) -> Reference:
-    """Read a reference."""
+    """Read a reference.
+
+    Raises:
+        ValueError: It cannot be used; the message says why.
+    """
     if "template" in value:
         return _template(value["template"])
     path, is_list = value["column"], value.get("list", False)
@@ -194,10 +210,6 @@ def _template(text: Any) -> Reference:
     return Reference(tuple(part for part in parts if part != ""), is_template=True)
 
 
-def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def _path(text: str) -> Path:
     path = parse(text.strip())
     if path.exploded is not None:
@@ -206,7 +218,10 @@ def _path(text: str) -> Path:
 
 
 def value_at(row: Mapping[str, Any], path: Path) -> Any:
-    """Return the value at a path of a row, through JSON text; None if there is none."""
+    """Return the value at a path of a row, through JSON text; None if there is none.
+
+    It is without the null fields that the type of a struct adds to every row; those of JSON stay.
+    """
     value: Any = row.get(path.column)
     is_json = is_typed(value)
     for step in path.steps[1:]:
@@ -219,28 +234,12 @@ def value_at(row: Mapping[str, Any], path: Path) -> Any:
     return untyped(value) if is_json or is_typed(value) else without_nulls(value)
 
 
-def _list_of(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    items = loads(value)
-    return items if isinstance(items, list) else value
-
-
-def _may_have(schema: pl.Schema, path: Path) -> bool:
-    prefixes = (Path(path.steps[:size]) for size in range(1, len(path.steps)))
-    matches = (find_expr(schema, prefix) for prefix in prefixes)
-    return any(match is not None and _may_lead_on(match[1]) for match in matches)
-
-
-def _may_lead_on(dtype: Any) -> bool:
-    return _is_text(dtype) or isinstance(dtype, pl.Map) or dtype in (TYPED, pl.Null)
-
-
 def _is_text(dtype: Any) -> bool:
     return isinstance(plain_type(dtype), pl.String)
 
 
 def _plain_text(schema: pl.Schema, path: Path, text: Callable[[Any], str]) -> pl.Expr | None:
+    """Return the text at a path; None if it takes Python to read the path, or the value may be a list."""
     match = find_expr(schema, path)
     if match is None:
         return None

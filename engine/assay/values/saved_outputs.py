@@ -11,7 +11,7 @@ import errno
 import operator
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,26 +40,28 @@ _GROUP = 10_000
 
 
 def table_of(outputs: Any) -> tuple[Any, str]:
-    """Convert a run to a table."""
+    """Convert ``GenerateOutputs`` to a table, and say in a sentence which values cannot be restored exactly; ``""`` if all can."""
     values = {name: getattr(outputs, "id" if name == "example_id" else name) for name in KEPT}
-    metrics = _columns_of(outputs.metrics)
+    metrics: dict[str, str] = {}
+    for name in outputs.metrics:
+        column = mended(str(name)).replace("\0", "\ufffd")  # Arrow's interface between libraries ends names there
+        while (
+            column in _FIXED
+            or column in metrics
+            or column.startswith("__assay/")
+            or (column != name and column in outputs.metrics)
+        ):
+            column = _PREFIX + column
+        metrics[column] = name
     values |= {column: outputs.metrics[name] for column, name in metrics.items()}
     rows = max(map(len, values.values()))
     saving = _Saving(rows)
-    kinds = {
-        "example_id": saving.integers,
-        "prompt": saving.messages,
-        "completion": saving.messages,
-        "task": saving.texts,
-        "answer": saving.texts,
-        "info": saving.json,
-        "state": saving.json,
-    }
-    columns = {name: kinds.get(name, saving.numbers)(name, values[name]) for name in KEPT}
+    kinds = dict.fromkeys(("prompt", "completion"), saving.messages) | dict.fromkeys(("info", "state"), saving.json)
+    columns = {name: kinds.get(name, saving.scalars)(name, values[name]) for name in KEPT}
     columns |= saving.columns_of_states(values["state"])
-    columns |= {column: saving.numbers(column, values[column]) for column in metrics}
+    columns |= {column: saving.scalars(column, values[column]) for column in metrics}
     if any(saving.exact):
-        columns[EXACT] = saving.exact_column()
+        columns[EXACT] = saving.json("", [row or None for row in saving.exact])
     run = {
         "version": _VERSION,
         "rows": rows,
@@ -72,21 +74,6 @@ def table_of(outputs: Any) -> tuple[Any, str]:
     return pa.table(columns).replace_schema_metadata({METADATA_KEY: metadata}), str(saving.losses)
 
 
-def _columns_of(metrics: Mapping[str, Any]) -> dict[str, str]:
-    columns: dict[str, str] = {}
-    for name in metrics:
-        column = mended(str(name)).replace("\0", "\ufffd")  # Arrow's interface between libraries ends names there
-        while (
-            column in _FIXED
-            or column in columns
-            or column.startswith("__assay/")
-            or (column != name and column in metrics)
-        ):
-            column = _PREFIX + column
-        columns[column] = name
-    return columns
-
-
 class _Saving:
     """Builds the columns of a table, and collects what they cannot represent."""
 
@@ -97,51 +84,42 @@ class _Saving:
     def _array(self, cells: Sequence[Any], kind: Any) -> Any:
         return pa.array([*cells, *[None] * (len(self.exact) - len(cells))], type=kind)
 
-    def _cells(self, name: str, values: Sequence[Any], cell: Callable[[Any], Any]) -> Iterator[Any]:
-        for at, value in enumerate(values):
-            shown = None if value is None else cell(value)
-            if value is not None and not _same(shown, value):
+    def scalars(self, name: str, values: Sequence[Any]) -> Any:
+        """Return a column of numbers or texts."""
+        shown, kind = _SCALARS.get(name, (_number, pa.float64()))
+        cells = [None if value is None else shown(value) for value in values]
+        for at, (cell, value) in enumerate(zip(cells, values, strict=True)):
+            if value is not None and not _same(cell, value):
                 self.exact[at][name] = value
-            yield shown
-
-    def integers(self, name: str, values: Sequence[Any]) -> Any:
-        return self._array([*self._cells(name, values, _integer)], pa.int64())
-
-    def numbers(self, name: str, values: Sequence[Any]) -> Any:
-        return self._array([*self._cells(name, values, _number)], pa.float64())
-
-    def texts(self, name: str, values: Sequence[Any]) -> Any:
-        return self._array([*self._cells(name, values, _shown)], TEXT)
+        return self._array(cells, kind)
 
     def json(self, name: str, values: Sequence[Any]) -> Any:
-        return self._array([self._json(f"row {at}.{name}", value) for at, value in enumerate(values)], TEXT)
-
-    def exact_column(self) -> Any:
-        return self._array([self._json(f"row {at}", row or None) for at, row in enumerate(self.exact)], TEXT)
-
-    def _json(self, place: str, value: Any) -> str | None:
-        return None if value is None else exact.write(value, place, self.losses)
+        """Return a column of JSON texts."""
+        places = (f"row {at}.{name}" if name else f"row {at}" for at in range(len(values)))
+        cells = (
+            None if value is None else exact.write(value, place, self.losses)
+            for place, value in zip(places, values, strict=True)
+        )
+        return self._array([*cells], TEXT)
 
     def messages(self, name: str, values: Sequence[Any]) -> Any:
+        """Return a column of messages, or of texts if there are none."""
         if all(value is None or isinstance(value, str) for value in values):
-            return self.texts(name, values)
-        chats = [self._chat(name, at, value) for at, value in enumerate(values)]
+            return self.scalars(name, values)
+        chats = []
+        for at, value in enumerate(values):
+            structs: Structs | None
+            if isinstance(value, str):
+                # a text completion was written by the model, as a message of the assistant is
+                author = {"role": "assistant"} if name == "completion" else {}
+                structs = [{**author, "content": mended(value)}]
+            else:
+                losses = self.losses if isinstance(value, list) else exact.Losses()
+                structs = chat_structs(value, f"row {at}.{name}", losses)
+            if value is not None and not (isinstance(value, list) and structs is not None):
+                self.exact[at][name] = value
+            chats.append(structs)
         return self._array(chats, chat_type(chats))
-
-    def _chat(self, name: str, at: int, value: Any) -> Structs | None:
-        if isinstance(value, list):
-            structs = chat_structs(value, f"row {at}.{name}", self.losses)
-        else:
-            # a text completion was written by the model, as a message of the assistant is
-            author = {"role": "assistant"} if name == "completion" else {}
-            structs = (
-                [{**author, "content": mended(value)}]
-                if isinstance(value, str)
-                else chat_structs(value, "", exact.Losses())
-            )
-        if value is not None and not (isinstance(value, list) and structs is not None):
-            self.exact[at][name] = value
-        return structs
 
     def columns_of_states(self, states: Sequence[Any]) -> dict[str, Any]:
         """Return the times and errors of the states as columns, for readers of the table."""
@@ -182,6 +160,13 @@ def _number(value: Any) -> float | None:
 
 def _shown(value: Any) -> str | None:
     return mended(value) if isinstance(value, str) else None
+
+
+_SCALARS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "example_id": (_integer, pa.int64()),
+    **dict.fromkeys(("prompt", "completion", "task", "answer"), (_shown, TEXT)),
+}
+"""What stands in a column for a value, and the type of the column; all others have numbers."""
 
 
 def _error(value: Any) -> str | None:
@@ -226,6 +211,13 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
 
 
+def _float_columns(table: Any) -> dict[str, str]:
+    """Return the metrics of a table whose schema has lost their list: all other columns of floats."""
+    floats = [field.name for field in table.schema if pa.types.is_floating(field.type) and field.name not in _FIXED]
+    bare = {name: name.removeprefix(_PREFIX) for name in floats}
+    return {column: name if name in _FIXED else column for column, name in bare.items()}
+
+
 def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a run from a table that ``table_of`` returned."""
     try:
@@ -244,9 +236,11 @@ def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         _Run.model_validate(run)
     except ValidationError:
         raise InputError(f"`{METADATA_KEY}` of the schema was not written by this version of Assay.") from None
-    metrics = _metrics_of(table) if metadata is None else run.get("metrics", {})
+    metrics = _float_columns(table) if metadata is None else run.get("metrics", {})
     metrics = {column: name for column, name in metrics.items() if column in names}
-    read = {name: [*_values(name, table[name].to_pylist())] for name in [*KEPT, *metrics]}
+    read = {name: table[name].to_pylist() for name in [*KEPT, *metrics]}
+    for name, decode in {"prompt": chat_of, "completion": chat_of, "info": value_of, "state": value_of}.items():
+        read[name] = [decode(cell, f"row {at}.{name}") for at, cell in enumerate(read[name])]
     if EXACT in names:
         for at, cell in enumerate(table[EXACT].to_pylist()):
             row = value_of(cell, f"row {at}.{EXACT}") or {}
@@ -274,20 +268,6 @@ class _Run(BaseModel):
     lengths: dict[str, int] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
     fields_: dict[str, Any] = Field(default_factory=dict, alias="fields")
-
-
-def _metrics_of(table: Any) -> dict[str, str]:
-    metrics = {}
-    for field in table.schema:
-        name = field.name.removeprefix(_PREFIX)
-        if field.name not in _FIXED and pa.types.is_floating(field.type):
-            metrics[field.name] = name if name in _FIXED else field.name
-    return metrics
-
-
-def _values(name: str, cells: Sequence[Any]) -> Iterator[Any]:
-    decode = {"prompt": chat_of, "completion": chat_of, "info": value_of, "state": value_of}.get(name)
-    return (cell if decode is None else decode(cell, f"row {at}.{name}") for at, cell in enumerate(cells))
 
 
 def warn(losses: str) -> None:

@@ -18,7 +18,8 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -76,31 +77,41 @@ class Losses:
 
 
 def write(value: Any, place: str, losses: Losses) -> str:
-    """Convert a value to JSON text; never raise."""
-    plain = _plain(value)
-    if plain is not None:
-        return plain
-    packing = _Packing(losses)
+    """Convert a value to JSON text; never raise.
+
+    Args:
+        value: Any value.
+        place: Path of the value, for ``losses``.
+        losses: Collects values that ``read`` cannot restore exactly.
+    """
+    with suppress(*RAISED):  # it is faster to encode, decode and compare than to inspect every value
+        text = _dumps(value)
+        is_short = 0 < sys.get_int_max_str_digits() <= _DIGITS or not _LONG.search(text)
+        if _QUOTED_TAG not in text and is_short and json.loads(text) == value:
+            return text
     try:
-        return _dumps(packing.pack(value, place))
+        return _dumps(_Packing(losses).pack(value, place))
     except RAISED:  # a stack that was nearly full, or an object whose methods raise
         losses.add(place, value)
         return _dumps(_text(value))
 
 
 def read(text: str) -> Any:
-    """Decode a text from ``write``, or any other JSON."""
+    """Decode a text from ``write``, or any other JSON.
+
+    Raises:
+        ValueError: The text is not JSON, or a tagged value does not match its tag.
+        RecursionError: It is nested too deeply for the stack.
+    """
     return json.loads(text, object_hook=_untagged if _QUOTED_TAG in text else None)
 
 
-def _plain(value: Any) -> str | None:
+def _untagged(fields: dict[str, Any]) -> Any:
+    decode = _DECODERS.get(fields[TAG]) if fields.keys() == {TAG, "value"} and isinstance(fields[TAG], str) else None
     try:
-        text = _dumps(value)
-        if _QUOTED_TAG in text or (not 0 < sys.get_int_max_str_digits() <= _DIGITS and _LONG.search(text)):
-            return None
-        return text if json.loads(text) == value else None
-    except RAISED:
-        return None
+        return fields if decode is None else decode(fields["value"])
+    except (TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{fields['value']!r} is not a {fields[TAG]}") from error
 
 
 def _dumps(value: Any) -> str:
@@ -114,16 +125,6 @@ def _dumps(value: Any) -> str:
 
 def _tagged(kind: str, value: Any) -> dict[str, Any]:
     return {TAG: kind, "value": value}
-
-
-def _untagged(fields: dict[str, Any]) -> Any:
-    decode = _DECODERS.get(fields[TAG]) if fields.keys() == {TAG, "value"} and isinstance(fields[TAG], str) else None
-    if decode is None:
-        return fields
-    try:
-        return decode(fields["value"])
-    except (TypeError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{fields['value']!r} is not a {fields[TAG]}") from error
 
 
 _SCALARS: tuple[tuple[Any, str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
@@ -156,7 +157,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 
 
 class _Packing:
-    """Converts one value to JSON."""
+    """Converts one value to JSON with tags."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
@@ -174,19 +175,16 @@ class _Packing:
             return self._lost(value, place)
         self._containers.add(id(value))
         try:
-            return self._within(value, place)
+            return self._mapping(value, place) if isinstance(value, Mapping) else self._within(value, place)
         except RAISED:  # the methods of an object may raise anything
             return self._lost(value, place)
         finally:
             self._containers.discard(id(value))
 
     def _within(self, value: Any, place: str) -> Any:
-        if isinstance(value, Mapping):
-            return self._mapping(value, place)
-        if isinstance(value, list):
-            return self._list(value, place)
-        if isinstance(value, tuple):
-            return _tagged("tuple", self._list(value, place))
+        if isinstance(value, list | tuple):
+            items = [self.pack(item, f"{place}[{at}]") for at, item in enumerate(value)]
+            return items if isinstance(value, list) else _tagged("tuple", items)
         if isinstance(value, set | frozenset):
             # sorted, because the order of a set changes from process to process
             members = sorted((self._hashable(item, f"{place}{{…}}") for item in value), key=_dumps)
@@ -194,9 +192,6 @@ class _Packing:
         if isinstance(value, BaseModel):
             return self.pack(value.model_dump(mode="json", warnings=False), place)
         return self._object(value, place)
-
-    def _list(self, values: Iterable[Any], place: str) -> list[Any]:
-        return [self.pack(item, f"{place}[{at}]") for at, item in enumerate(values)]
 
     def _mapping(self, value: Mapping[Any, Any], place: str) -> dict[str, Any]:
         fields = {key: self.pack(inner, f"{place}.{key}") for key, inner in value.items()}
