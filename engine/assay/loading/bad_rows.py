@@ -28,15 +28,7 @@ _SCHEMA = {
 
 
 def check_bad_rows(files: Sequence[File], reading: Reading) -> None:
-    """Reject files with more bad rows than the run allows, before anything is scored.
-
-    Args:
-        files: The files, after a first pass over them.
-        reading: The options with the limit; by default no bad row is allowed.
-
-    Raises:
-        BadRowsError: There are more bad rows; the message shows the first of them.
-    """
+    """Reject files with more bad rows than the run allows, before anything is scored."""
     bad = [row for file in files for row in file.bad]
     if not bad:
         return
@@ -65,11 +57,7 @@ def bad_rows_file(out: str | Path | None) -> Path | None:
 
 
 def check_bad_rows_file(out: str | Path | None, *, overwrite: bool) -> None:
-    """Refuse to replace an existing list of bad rows without permission.
-
-    Raises:
-        UsageError: The list exists.
-    """
+    """Refuse to replace an existing list of bad rows without permission."""
     path = bad_rows_file(out)
     if path is not None and not path.parent.is_dir():
         return  # the output itself will be rejected
@@ -78,14 +66,7 @@ def check_bad_rows_file(out: str | Path | None, *, overwrite: bool) -> None:
 
 
 def write_bad_rows(bad: Sequence[BadRow], out: str | Path | None) -> Path | None:
-    """Write the list of bad rows beside a run's output; without bad rows, remove the list of an earlier run.
-
-    Returns:
-        Path of the list, or None.
-
-    Raises:
-        OutputError: The list cannot be written, or that of an earlier run not removed.
-    """
+    """Write the list of bad rows beside a run's output; without bad rows, remove the list of an earlier run."""
     path = bad_rows_file(out)
     if path is None:
         return None

@@ -21,14 +21,7 @@ from assay.values.paths import is_path, outline, outline_of
 
 @dataclass(frozen=True)
 class Preview:
-    """A preview of some records, read lazily.
-
-    Attributes:
-        name: The file's name, for messages.
-        kind: Its format.
-        first: Returns the first records, for formats without column types.
-        frame: Returns a lazy frame, for formats with column types; no row is read.
-    """
+    """A preview of some records, read lazily."""
 
     name: str
     kind: str
@@ -85,11 +78,7 @@ class Choice:
         return replace(reading, mapping={}, reshape=self.layout.rows if kind == LINES.name else None)
 
     def description(self, columns: Sequence[str]) -> str:
-        """Describe the choice for the summary and the provenance; ``""`` if there is nothing to say.
-
-        Args:
-            columns: The columns that exist.
-        """
+        """Describe the choice for the summary and the provenance; ``""`` if there is nothing to say."""
         if not self.name and self.layout is None:
             return ""
         fields = () if self.layout is None else self.layout.fields
@@ -118,17 +107,7 @@ def preview_remote(file: RemoteFile, reading: Reading) -> Preview:
 
 
 def choose(previews: Sequence[Preview], preset: PresetSource | None, mapping: Mapping[str, str]) -> Choice:
-    """Choose how to read files.
-
-    Args:
-        previews: A preview of each file.
-        preset: The preset that the caller names; ``none`` for no preset; None to detect it.
-        mapping: The caller's names, with the columns or paths that they come from.
-
-    Raises:
-        UsageError: There is no such preset, or a path is not valid.
-        InputError: A file matches several presets, or the files do not all match the same one.
-    """
+    """Choose how to read files."""
     named = None if preset is None or preset == NONE else load_preset(preset)
     chosen_preset = _detected(previews) if preset is None else named
     if chosen_preset is None:

@@ -27,20 +27,11 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _SHOWN = 3
 
 
-# ── the files of a path ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def expand(source: str | Path) -> tuple[list[Path], list[str]]:
     """Return the files of a path: the file itself, those of a folder and of the folders in it, or the matches of a glob, by name.
 
     In folders and globs, names are ignored that begin with ``_`` or ``.`` or end in ``.tmp``; in folders, JSON documents and
     workbooks, too, if there are files of other formats, and folders of results.
-
-    Returns:
-        The files, and notes on what is left out.
-
-    Raises:
-        InputError: There are no files.
     """
     path, notes = Path(source), list[str]()
     if path.is_file():
@@ -108,15 +99,11 @@ def _some(files: Sequence[Path]) -> str:
     return shown if len(files) <= _SHOWN else f"{shown} and {counted(len(files) - _SHOWN, 'other')}"
 
 
-# ── what the names of folders say ───────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class InFolder:
     """A ``File`` with a column for each ``name=value`` in its path.
 
     Attributes:
-        within: The file.
         columns: For each column its name, the value where a row has none itself, and its type.
     """
 
@@ -171,10 +158,6 @@ def in_folders(files: Sequence[File], names: Mapping[Path, str]) -> list[File]:
     """Return files with the columns that the names of their folders say, each of whole numbers if all of its values are.
 
     A row's own value of that name is used instead.
-
-    Args:
-        files: The files.
-        names: Names of copies: they are not in the folder of their original.
     """
     said = [{} if isinstance(file, RemoteFile) or file.path in names else _said(file.path) for file in files]
     values: dict[str, list[str]] = {}

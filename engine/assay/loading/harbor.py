@@ -31,11 +31,7 @@ def is_harbor(folder: Path) -> bool:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        InputError: It cannot be read, or is not UTF-8.
-    """
+    """Return the text of a file."""
     try:
         with open_input(path) as file:
             return file.read().decode("utf-8-sig")
@@ -50,12 +46,6 @@ def harbor_tasks(folder: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
     Of a ``task.toml``, ``[metadata]`` is the task's ``metadata``, and each of its fields a column; ``instruction.md`` is its
     ``prompt``; ``[verifier]`` is its ``verifier`` if it names an ``fn_name`` or a ``kind`` of Assay.
-
-    Returns:
-        The tasks by name, and notes on what they lack.
-
-    Raises:
-        InputError: There are none, or one cannot be read.
     """
     tasks, notes = list[dict[str, Any]](), list[str]()
     untold, untested = list[str](), list[str]()

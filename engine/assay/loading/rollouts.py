@@ -50,12 +50,9 @@ class InputFile:
     """One input of a run, as the provenance names it.
 
     Attributes:
-        name: Path as given, or the type of the object.
         size: Bytes, for a file.
-        rows: Rows, if known before reading.
         modified: Time of the last modification of a file, in nanoseconds since 1970.
         read_as: The preset and its mapping from values to columns; None for a file that was read as it is.
-        skipped: Why it was skipped, if it was.
         sha256: SHA-256 of a file's bytes, if the run is sealed.
     """
 
@@ -74,15 +71,7 @@ Step = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 @dataclass(frozen=True)
 class Rollouts:
-    """A lazy frame with its inputs and notes for the user.
-
-    Attributes:
-        frame: All rollouts.
-        inputs: The inputs that they come from.
-        read: The files that they come from, or None.
-        steps: The transformations from the files' rows to the frame.
-        notes: Notes for the user.
-    """
+    """A lazy frame with its inputs and notes for the user."""
 
     frame: pl.LazyFrame
     inputs: tuple[InputFile, ...]
@@ -157,7 +146,6 @@ def open_rollouts(source: Any, reading: Reading) -> Rollouts:
 
 
 def _shown(source: Any, error: OSError) -> str:
-    """Return the subject of an error: the file that it names, else the source."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
     subject = error.filename or source
@@ -167,14 +155,6 @@ def _shown(source: Any, error: OSError) -> str:
 def _arranged(
     records: Rollouts, chosen: Choice, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
 ) -> Rollouts:
-    """Give records the columns that Assay reads.
-
-    Args:
-        records: The records.
-        chosen: The chosen way to read them.
-        mapping: The caller's mapping.
-        reshaped: Outlines of the original records if they are rollouts already.
-    """
     for name in (*records.frame.collect_schema(), *mapping):
         if name.startswith(HIDDEN) and not (name == BAD and (reshaped is not None or records.bad)):
             raise InputError(
@@ -199,7 +179,6 @@ def _arranged(
 
 
 def _open_object(source: Any, reading: Reading) -> Rollouts:
-    """Open rollouts in memory."""
     name, mapping = library_of(source), reading.mapping
     preset = NONE if reading.preset is None else reading.preset
     if isinstance(source, list | tuple):
@@ -281,11 +260,6 @@ def _open_files(
 def _open_remotes(
     sources: Sequence[Path | Remote], reading: Reading
 ) -> tuple[list[Path | RemoteFile], list[tuple[str, str]], dict[Path, tuple[File, Reading]]]:
-    """Open URLs, before it is known how they are read.
-
-    Returns:
-        Local files and opened URLs; skipped sources with the reason; local files that were opened to see if they can be.
-    """
     local: list[Path | RemoteFile] = []
     tried: dict[Path, tuple[File, Reading]] = {}
     skipped: list[tuple[str, str]] = []
@@ -305,7 +279,6 @@ def _open_remotes(
 
 
 def _named_reading(reading: Reading, kind: str) -> Reading:
-    """Return the options for a file as far as the caller names them: a named preset may take the completion from elsewhere."""
     if reading.preset is None:
         return reading
     return choose([Preview("", kind)], reading.preset, reading.mapping).reading(reading, kind)
@@ -346,11 +319,7 @@ def _input(file: File, name: str) -> InputFile:
 
 
 def unchanged(inputs: Iterable[InputFile]) -> None:
-    """Check that files have not changed since the run opened them.
-
-    Raises:
-        InputError: A file has changed or is gone.
-    """
+    """Check that files have not changed since the run opened them."""
     for source in inputs:
         if source.modified is None:
             continue
@@ -363,7 +332,6 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 
 
 def _open_stdin(reading: Reading) -> Rollouts:
-    """Spool JSON lines from standard input to a temporary file, and read that."""
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None:
         why = "is closed" if sys.stdin is None else "gives no bytes here"
@@ -386,7 +354,6 @@ def _is_stream(path: str) -> bool:
 
 
 def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
-    """Spool JSON lines from pipes, as from standard input."""
     if not all(map(_is_stream, paths)):
         raise InputError("Pipes cannot be combined with files.", "Write their output to files first.")
     if len(set(paths)) < len(paths):
@@ -399,22 +366,13 @@ def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
 
 
 def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:
-    """Reject a name that is probably a typo of a column that Assay reads."""
     for name, column in mapping.items():
         if name not in (*_READ, *known) and (guess := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
             raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", guess)
 
 
 def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
-    """Rename columns, replacing any column that already has the new name.
-
-    Args:
-        frame: The rollouts.
-        mapping: The new name, and the name in the frame.
-
-    Raises:
-        ColumnsError: A column to rename is missing, or holds lists of completions.
-    """
+    """Rename columns, replacing any column that already has the new name."""
     schema = frame.collect_schema()
     columns = schema.names()
     for name, column in mapping.items():

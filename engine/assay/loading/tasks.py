@@ -32,21 +32,7 @@ _AS_ANSWERS = "read as messages (detected)"
 def load_tasks(
     source: Any, storage_options: Mapping[str, str] | None = None, exact: tuple[str, ...] = ()
 ) -> tuple[pl.LazyFrame, tuple[str, ...]]:
-    """Open a task table.
-
-    Args:
-        source: A YAML file (a list of tasks, or ``tasks: […]``), a folder of Harbor, see ``harbor_tasks``, or
-            anything that ``scan`` reads.
-        storage_options: Options for the stores of URLs.
-        exact: Columns in which each task keeps its own value, whatever the others have, unless the file types them.
-
-    Returns:
-        One row for each task, ``task_id`` as String; and notes for the user.
-
-    Raises:
-        InputError: It cannot be read, or two tasks have the same id.
-        ColumnsError: There is no ``task_id``.
-    """
+    """Open a task table."""
     path = Path(source) if isinstance(source, str | Path) else None
     notes: tuple[str, ...] = ()
     if path is not None and path.suffix.lower() in (".yaml", ".yml"):
@@ -81,16 +67,7 @@ def load_tasks(
 
 
 def read_whole(table: pl.LazyFrame, source: Any, storage_options: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """Collect a task table or a query on it.
-
-    Args:
-        table: The lazy frame to collect.
-        source: The source given to ``load_tasks``.
-        storage_options: Options for the stores of URLs.
-
-    Raises:
-        InputError: It cannot be read; the message names the file.
-    """
+    """Collect a task table or a query on it."""
     try:
         return table.collect()
     except ENGINE_ERRORS as error:
@@ -125,20 +102,7 @@ def _check_key(frame: pl.LazyFrame, owner: str) -> None:
 def join_tasks(
     rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str], exact: Collection[str] = ()
 ) -> pl.LazyFrame:
-    """Add columns of the tasks to their rollouts; a task's value takes precedence over the rollout's.
-
-    Args:
-        rollouts: Rollouts with ``task_id``.
-        tasks: A task table of ``load_tasks``.
-        wanted: Columns to add if the tasks have them.
-        exact: Columns in which each value keeps its own type, so that those of both fit into one.
-
-    Returns:
-        The rollouts in order, with ``TASK_FOUND``: null where the task is missing.
-
-    Raises:
-        ColumnsError: The rollouts have no ``task_id``.
-    """
+    """Add columns of the tasks to their rollouts; a task's value takes precedence over the rollout's."""
     schema = rollouts.collect_schema()
     if TASK_ID not in schema:
         hint = did_you_mean(TASK_ID, schema) or "Rename a column with --map task_id=COLUMN."
@@ -165,7 +129,6 @@ def join_tasks(
 
 
 def _is_joined(name: str, of_rollouts: Any, of_tasks: Any, exact: Collection[str]) -> bool:
-    """Whether the rollout's value is used where the task's is null."""
     return name in exact or of_rollouts == of_tasks
 
 
@@ -205,14 +168,7 @@ def _id_text(dtype: pl.DataType) -> pl.Expr:
 
 
 def content_of_tasks(steps: Iterable[Any]) -> str | None:
-    """Hash the content of the joined task table, whatever its source.
-
-    Args:
-        steps: The transformations of ``Rollouts``.
-
-    Returns:
-        SHA-256 of its columns and rows; None if no step joins one.
-    """
+    """Hash the content of the joined task table, whatever its source."""
     for step in steps:
         if isinstance(step, partial) and step.func is join_tasks:
             table = step.keywords["tasks"].collect()

@@ -16,14 +16,7 @@ from assay.system.documents import Place, named
 
 
 def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
-    """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems.
-
-    Args:
-        reader: Collects the problems.
-        kind: Name of the class.
-        fields: The fields of the spec, or of the check.
-        path: Their place.
-    """
+    """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems."""
     params_given = reader.value(fields, path, "params", dict, {})
     if kind == IN_PROCESS:
         message = f"rows carry verifiers of kind {IN_PROCESS}: score them without a spec, or with --verifier-name"
@@ -73,7 +66,6 @@ def _config(reader: Reader, cls: Any, params: Any, path: Place) -> BaseModel | N
 
 
 def _config_problem(reader: Reader, config: Any, error: Any, place: Place) -> None:
-    """Report one of pydantic's errors at its place in the spec."""
     path = (*place, "params", *error["loc"])
     if error["type"] == "extra_forbidden":
         model = _model_at(config, error["loc"][:-1])
@@ -89,7 +81,6 @@ def _config_problem(reader: Reader, config: Any, error: Any, place: Place) -> No
 
 
 def _names(model: type[BaseModel]) -> dict[str, list[str]]:
-    """Return the names that a spec may use for each field of a config: aliases, and field names if the config accepts them."""
     settings = model.model_config
     by_name = bool(settings.get("populate_by_name") or settings.get("validate_by_name"))
     names: dict[str, list[str]] = {}

@@ -52,18 +52,12 @@ class _Native(_Verifier):
 
 
 def canonical_check(form: Mapping[str, Any]) -> str:
-    """Return what decides the scores of a check, as compact JSON with sorted keys: its type, its params, whether it is negated.
-
-    Args:
-        form: The check in canonical form. What it reads and when it runs is part of it, if it says so; not its id, its weight,
-            whether it is required, and its threshold.
-    """
+    """Return what decides the scores of a check, as compact JSON with sorted keys: its type, its params, whether it is negated."""
     deciding = {name: value for name, value in _unlabelled(form).items() if name not in _NOT_OF_THE_SCORE}
     return json.dumps(deciding, sort_keys=True, separators=(",", ":"))
 
 
 def _unlabelled(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form without what is for people, also in the checks of a group."""
     plain = {name: value for name, value in form.items() if name not in LABELS}
     return plain | ({"checks": [*map(_unlabelled, form["checks"])]} if "checks" in form else {})
 
@@ -74,15 +68,7 @@ def fingerprint(form: Mapping[str, Any]) -> str:
 
 
 def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the canonical forms of the verifiers that made a result.
-
-    Args:
-        provenance: Its provenance.
-        name: What messages call it.
-
-    Raises:
-        InputError: It does not say, or not in a form that can be read.
-    """
+    """Return the canonical forms of the verifiers that made a result."""
     entries = provenance.get("verifiers")
     if not entries:
         raise InputError(f"{name}: does not say which verifiers made it.", "Name a file that assay score wrote.")
@@ -96,11 +82,6 @@ def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _form(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical form of one verifier.
-
-    Raises:
-        StoredError: It cannot be read, or is another verifier's.
-    """
     beside = {key: entry[key] for key in ("id", "kind") if entry.get(key) is not None}
     form = {"kind": NATIVE, **beside, **parse_stored(entry["canonical"], Stored, free=True)}
     conforms(form, _Native if form["kind"] == NATIVE else _Verifier)
@@ -125,17 +106,7 @@ def _check(check: Mapping[str, Any], group: str = "") -> dict[str, Any]:
 def verifiers_of(
     provenance: Mapping[str, Any], name: str, checks: Sequence[type[Check]] = ()
 ) -> tuple[VerifierSpec, ...]:
-    """Return the verifiers that made a result.
-
-    Args:
-        provenance: Its provenance.
-        name: What messages call it.
-        checks: The user's check types.
-
-    Raises:
-        InputError: It does not say, or they are not specs.
-        SpecError: This version cannot read one, or reads it otherwise.
-    """
+    """Return the verifiers that made a result."""
     verifiers = []
     for form in forms_of(provenance, name):
         ident = printable(form["id"])

@@ -27,13 +27,8 @@ class Condition:
     """When a check runs: a test of a value that the row brings, or another check that has to pass.
 
     Attributes:
-        reference: The value.
         test: ``equals``, ``in``, ``exists`` or ``matches``; a null fails all of them except ``exists: false``.
-        operand: What the value is compared with.
-        check: The check, where there is no value.
         negated: Whether the opposite has to hold.
-        outline: The condition as it stands in the spec, in canonical form.
-        limits: The run's limits for patterns.
         lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
     """
 
@@ -260,12 +255,7 @@ def is_plain_mean(specs: Sequence[CheckSpec], combine: str, limits: tuple[float,
 
 
 def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckSpec:
-    """Return the check that a ``SpecReader`` has read.
-
-    Args:
-        fields: Its fields, ``parts`` as the fields of each check.
-        above: Ids of the groups around it that have a condition.
-    """
+    """Return the check that a ``SpecReader`` has read."""
     condition: Condition | None = fields.get("when")
     inside = above if condition is None else (*above, fields["id"])
     outline = dict(fields.get("outline", {}))

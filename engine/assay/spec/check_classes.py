@@ -17,15 +17,7 @@ GROUP = "assay.checks"
 
 
 def check_class(value: Any, place: str) -> type[Check]:
-    """Return a value as a check class.
-
-    Args:
-        value: What a person named.
-        place: Where it was named, for messages.
-
-    Raises:
-        SpecError: It is not a subclass of ``assay.Check`` with a ``type``.
-    """
+    """Return a value as a check class."""
     if not (isinstance(value, type) and issubclass(value, Check)):
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         raise SpecError(f"{place}: is {kind}, not a subclass of assay.Check.", "Derive it: class Mine(assay.Check)")
@@ -49,16 +41,7 @@ def types_named(data: Any) -> Iterator[str]:
 
 
 def plugins_of(data: Any, known: Mapping[str, type[Check]], *, load: bool = True) -> dict[str, type[Check]]:
-    """Return the plug-ins for the types that a document names and that are not known, by every name of theirs.
-
-    Args:
-        data: The document.
-        known: Check types by name.
-        load: Whether to import plug-ins; otherwise those that are imported already count.
-
-    Raises:
-        SpecError: A plug-in cannot be used, or several provide the same type.
-    """
+    """Return the plug-ins for the types that a document names and that are not known, by every name of theirs."""
     names = dict.fromkeys(name for name in types_named(data) if name not in known)
     points = [point for point in entry_points(group=GROUP) if load or point.module in sys.modules] if names else []
     loaded = [_only(name, [point for point in points if point.name == name]) for name in names]
@@ -66,23 +49,14 @@ def plugins_of(data: Any, known: Mapping[str, type[Check]], *, load: bool = True
 
 
 def plugins_to_import(data: Any, known: Collection[str]) -> dict[str, str]:
-    """Return the modules of plug-ins that a document names and that are not imported, by the type.
-
-    Args:
-        data: The document.
-        known: Names of check types that are no plug-ins.
-    """
+    """Return the modules of plug-ins that a document names and that are not imported, by the type."""
     names = {*types_named(data)} - {*known}
     points = entry_points(group=GROUP) if names else ()
     return {point.name: point.module for point in points if point.name in names and point.module not in sys.modules}
 
 
 def plugin_checks() -> tuple[list[type[Check]], list[str]]:
-    """Load all plug-ins, for listings.
-
-    Returns:
-        The check classes, sorted by type, and the messages of those that cannot be used.
-    """
+    """Load all plug-ins, for listings."""
     points = list(entry_points(group=GROUP))
     checks, problems = [], []
     for name in sorted({point.name for point in points}):

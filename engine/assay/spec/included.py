@@ -27,9 +27,6 @@ class Origin:
 
     Attributes:
         file: Its path; None for a spec that is no file.
-        types: Returns the check types for a document.
-        above: The files that include it, the first one first.
-        all: The files that have been included so far, for all that include each other.
     """
 
     file: Path | None
@@ -38,14 +35,7 @@ class Origin:
     all: list[Path] = field(default_factory=list)
 
     def open(self, path: str) -> "tuple[Document, Origin]":
-        """Read a spec beside this one, or below it.
-
-        Args:
-            path: Relative to this spec's folder.
-
-        Raises:
-            IncludeError: It is elsewhere, includes itself, cannot be read, or there are too many.
-        """
+        """Read a spec beside this one, or below it."""
         if self.file is None:
             raise IncludeError("a spec that is no file has no folder; load it from a file, or write a group")
         file = _inside(self.file.parent, path)
@@ -58,14 +48,7 @@ class Origin:
         return self._read(file), replace(self, file=file, above=files)
 
     def value(self, path: str) -> Any:
-        """Return the content of a JSON file beside this spec, or below it.
-
-        Args:
-            path: Relative to this spec's folder.
-
-        Raises:
-            IncludeError: It is elsewhere, cannot be read, or there are too many.
-        """
+        """Return the content of a JSON file beside this spec, or below it."""
         if self.file is None:
             raise IncludeError("a spec that is no file has no folder; load it from a file, or give the content itself")
         return self._read(_inside(self.file.parent, path)).data
@@ -81,7 +64,6 @@ class Origin:
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """Return a file in a folder or below it."""
     if "\0" in path or Path(path).is_absolute() or PureWindowsPath(path).anchor or ".." in PureWindowsPath(path).parts:
         raise IncludeError("expected a path beside this file or below it, without `..`")
     real = Path(os.path.realpath(folder / path))

@@ -70,7 +70,6 @@ _WEIGHT = {"type": ["number", "null"], "minimum": 0}
 
 
 def _verifier() -> dict[str, Any]:
-    """Describe a native verifier, or one that names a verifier class, with the params of the registered classes."""
     threshold = {"type": ["number", "null"], "default": 1.0, "description": "Lowest score with which an output passes."}
     common = {
         "$schema": {"type": "string"},
@@ -185,7 +184,6 @@ def _pairs(names: Sequence[str]) -> list[list[str]]:
 
 
 def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
-    """Describe the fields that every check has."""
     names = [name for check in types for name in (check.type, *check.aliases)]
     flag = {"type": ["boolean", "null"], "default": False}
     of_group = {"checks": {"type": ["array", "null"]}, "check": {"type": ["object", "null"]}}
@@ -229,7 +227,6 @@ def _params_schema(check: type[Check]) -> dict[str, Any]:
 
 
 def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
-    """Collect the definitions of the schemas of params and configs."""
     schemas = {check.type: _params_schema(check) for check in checks}
     schemas |= {name: _config_schema(name, config) for name, config in registered_configs().items()}
     return {
@@ -238,7 +235,6 @@ def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
 
 
 def _param_schemas(check: type[Check]) -> dict[str, Any]:
-    """Return the schema of each param by every spelling: a literal, or a value from the row."""
     properties = _params_schema(check).get("properties", {})
     fields = {name: properties[field.alias or name] for name, field in check.Params.model_fields.items()}
     if issubclass(check, LengthScaled):
@@ -259,14 +255,12 @@ def _from_row(check: type[Check], name: str) -> list[dict[str, Any]]:
 
 
 def _with(schema: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that accepts other values, too, with its words outside, where editors look for them."""
     words: dict[str, Any] = {name: schema[name] for name in ("description", "default", "title") if name in schema}
     rest = {name: value for name, value in schema.items() if name not in words}
     return {**words, "anyOf": [rest, *others]}
 
 
 def _group_fields(group: type[Group]) -> dict[str, Any]:
-    """Describe the fields of a group: its checks, and those that only checks in it have."""
     only_single = _both_spellings(dict.fromkeys(("on", "extract", "goldOn", "notFound", "missingGold"), _NULL))
     children = {"type": "array", "minItems": 1, "items": ref("partOfGroup")}
     if issubclass(group, LengthScaled):
@@ -301,7 +295,6 @@ _EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `
 
 
 def _scorer_branch(check: type[Check]) -> dict[str, Any]:
-    """Describe a function, the row's verifier or another spec: its own fields stand beside the other ones."""
     own = {name: schema for name, schema in _params_schema(check).get("properties", {}).items() if name != "expected"}
     fields = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True) | _both_spellings(own)
     fields |= _EXPECTED if "expected" in check.Params.model_fields else {}
@@ -311,14 +304,12 @@ def _scorer_branch(check: type[Check]) -> dict[str, Any]:
 
 
 def _class_branch() -> dict[str, Any]:
-    """Describe a verifier class: its params are its config."""
     fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), "kind"), True)
     then = {"properties": fields, "additionalProperties": False, "allOf": _configs()}
     return {"if": {"required": ["kind"], "not": {"required": ["type"]}}, "then": then}
 
 
 def _configs() -> list[dict[str, Any]]:
-    """Describe the params of each registered verifier class."""
     return [
         {
             "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},

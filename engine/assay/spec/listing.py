@@ -29,11 +29,7 @@ _OF_GROUPS: dict[str, dict[str, Any]] = {
 
 
 def entries_named(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries of ``listing`` with a name: a check type and a step may share one.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Return the entries of ``listing`` with a name: a check type and a step may share one."""
     named = [entry for entry in entries if name in (entry["type"], *entry["aliases"])]
     if not named:
         known = {known for entry in entries for known in (entry["type"], *entry["aliases"])}
@@ -43,12 +39,7 @@ def entries_named(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str
 
 
 def examples_of(entry: Mapping[str, Any], checks: Sequence[type[Check]] = CHECKS) -> list[str]:
-    """Return examples of an entry of ``listing`` as a spec writes them, each with what it gives.
-
-    Args:
-        entry: The entry.
-        checks: The check types of the listing.
-    """
+    """Return examples of an entry of ``listing`` as a spec writes them, each with what it gives."""
     name, kind = entry["type"], entry["kind"]
     if kind == "normalizer":
         return [f"- {{type: equals, value: {{column: answer}}, normalize: {name}}}"]
@@ -71,13 +62,11 @@ def examples_of(entry: Mapping[str, Any], checks: Sequence[type[Check]] = CHECKS
 
 
 def _beside(example: Example) -> dict[str, Any]:
-    """Return the columns of an example beside the text."""
     columns = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
     return {name: value for name, value in columns.items() if value is not None} | dict(example.columns or {})
 
 
 def _doc(check: type[Check | Step]) -> str:
-    """Return the class docstring as one paragraph, with Markdown code marks."""
     return _paragraph(check.__doc__ or "")
 
 
@@ -111,7 +100,6 @@ def _params(check: type[Check | Step]) -> list[dict[str, Any]]:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """Describe a param's type in a few words."""
     kinds = [_type(choice) for choice in schema["anyOf"]] if "anyOf" in schema else [schema.get("type", "object")]
     return " or ".join(kind for kind in dict.fromkeys(kinds) if not (kind == "integer" and "number" in kinds))
 
@@ -135,9 +123,6 @@ def listing(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
     """Return all that a spec can name as plain data, each with its ``kind``: check types, groups, scorers, steps and normalizers.
 
     Scorers are checks of functions, of the row's verifier, and of another spec.
-
-    Args:
-        checks: The check types to list.
     """
     steps = [{"type": step.pop("step"), **step} for step in steps_as_json()]
     return [
@@ -220,7 +205,6 @@ def steps_as_json(steps: Sequence[type[Step]] = STEP_TYPES) -> list[dict[str, An
 
 
 def _example(step: type[Step], example: StepExample) -> dict[str, Any]:
-    """Return an example as a spec writes its step, with the param that stands beside the name first."""
     params = dict(example.params or {})
     value = params.pop(step.shorthand, None)
     written = step.name if not (params or value is not None) else {step.name: params if value is None else value}

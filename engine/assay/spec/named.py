@@ -30,10 +30,7 @@ class Registered:
     """One version of a registered spec.
 
     Attributes:
-        id: The verifier's id.
         version: Its version, from 1.
-        path: The copy of its file.
-        sha256: Digest of its canonical form.
     """
 
     id: str
@@ -47,11 +44,7 @@ class Registered:
         return f"{self.id}@{self.version}"
 
     def check(self, ident: str, sha256: str) -> None:
-        """Check that the copy means what it did when it was registered.
-
-        Raises:
-            SpecError: It does not.
-        """
+        """Check that the copy means what it did when it was registered."""
         if (ident, sha256) != (self.id, self.sha256):
             raise self.changed(f"sha256 {self.sha256[:4]}…, now {sha256[:4]}…")
 
@@ -68,11 +61,7 @@ def nearest_registry() -> Path | None:
 
 
 def read_lock(folder: Path) -> Lock:
-    """Return what is registered in a folder; nothing if it has no lock.
-
-    Raises:
-        SpecError: The lock cannot be read.
-    """
+    """Return what is registered in a folder; nothing if it has no lock."""
     path = folder / LOCK
     try:
         data = json.loads(path.read_text("utf-8"))
@@ -87,11 +76,7 @@ def read_lock(folder: Path) -> Lock:
 
 
 def listed_specs(folder: Path) -> list[Registered]:
-    """Return what is registered in a folder, by id and version, whether or not the copies are what they were.
-
-    Raises:
-        SpecError: The lock cannot be read.
-    """
+    """Return what is registered in a folder, by id and version, whether or not the copies are what they were."""
     return [
         Registered(ident, version, folder / ident / str(version) / entry["file"], entry["sha256"])
         for ident, versions in sorted(read_lock(folder).items())
@@ -106,15 +91,7 @@ def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def registered(source: str | Path, folder: Path | None = None) -> Registered | None:
-    """Return the registered spec of a name; None for a name that is that of a file.
-
-    Args:
-        source: A file, ``ID`` or ``ID@N``.
-        folder: The registry; by default the nearest.
-
-    Raises:
-        SpecError: There is a registry, and it has no such spec, or its copy is gone.
-    """
+    """Return the registered spec of a name; None for a name that is that of a file."""
     text = str(source)
     ident, at, number = text.partition("@")
     is_name = ID.fullmatch(ident) and (not at or _VERSION.fullmatch(number)) and Path(text).suffix not in FORMATS

@@ -35,9 +35,6 @@ _NO_STEP = Strip.name
 _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 
 
-# ── what it reads ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
     """Return what `on` names, None for the completion's text; and the same in canonical form."""
     items = data if isinstance(data, list) else [data]
@@ -62,14 +59,7 @@ def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any,
 
 
 def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
-    """Return the steps that data describes.
-
-    Args:
-        reader: Takes the problems.
-        data: As in ``read_steps``.
-        path: The place of the list.
-        first: How many items of the list stand before them.
-    """
+    """Return the steps that data describes."""
     items = data if isinstance(data, list) else [data]
     misplaced = [
         at for at, item in enumerate(items) if is_reference(item) or (isinstance(item, str) and item in SOURCE_NAMES)
@@ -106,9 +96,6 @@ def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Plac
     return subject if not steps else (subject or Subject()).then(steps)
 
 
-# ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _reference(reader: Reader, value: Mapping[str, Any], path: Place) -> Reference | None:
     try:
         return read_reference(value)
@@ -135,7 +122,6 @@ def misread(reader: Reader, value: Any, path: Place) -> bool:
 
 
 def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, path: Place) -> None:
-    """Report objects in a param that were meant as references, and references where there can be none."""
     if takes_objects(check.Params, name) or misread(reader, value, path) or not isinstance(value, list):
         return
     for at, item in enumerate(value):
@@ -159,11 +145,7 @@ def _misread_gold(reader: Reader, item: Any, place: Place) -> None:
 def gold_check(
     reader: Reader, check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
 ) -> dict[str, Any] | None:
-    """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check.
-
-    Raises:
-        ValidationError: A literal param cannot be used.
-    """
+    """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check."""
     before = len(reader.problems)
     params = {
         **params,
@@ -194,7 +176,6 @@ def gold_check(
 
 
 def _has_several(check: type[Check], gold: Any) -> bool:
-    """Whether the value of a gold stands for several golds."""
     if not isinstance(gold, list) or check.gold_kind.is_json:
         return False
     return not check.gold_kind.whole or any(isinstance(item, list) for item in gold)
@@ -219,11 +200,7 @@ def outline_of(value: Any) -> Any:
 
 
 class ParamsError(ValueError):
-    """Params that a check cannot use.
-
-    Attributes:
-        problems: pydantic's errors.
-    """
+    """Params that a check cannot use."""
 
     def __init__(self, problems: list[Any]) -> None:
         super().__init__()
@@ -231,11 +208,7 @@ class ParamsError(ValueError):
 
 
 def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str]) -> None:
-    """Check the literal params; those that rows bring, and rules over several params, cannot be judged before.
-
-    Raises:
-        ParamsError: One cannot be used.
-    """
+    """Check the literal params; those that rows bring, and rules over several params, cannot be judged before."""
     literals = {name: value for name, value in given.items() if name not in open_fields}
     try:
         check.Params.model_validate(literals)
@@ -268,9 +241,6 @@ def likely_slip(params: Any) -> str:
         return ""
     name = match[0].strip("${}").strip()
     return f"`{match[0]}` is plain text here; to take it from the row, write {{column: {name}}} or {{template: …}}"
-
-
-# ── when it runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condition | None:
@@ -349,9 +319,6 @@ def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, nega
     return Condition(None, "", fields, None, negated, {})
 
 
-# ── what becomes of its score ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 def check_threshold(reader: Reader, fields: Mapping[str, Any], path: Place) -> None:
     """Report a threshold that every score reaches, or none."""
     threshold = fields["threshold"]
@@ -361,7 +328,6 @@ def check_threshold(reader: Reader, fields: Mapping[str, Any], path: Place) -> N
 
 
 def _within_one(fields: Mapping[str, Any]) -> bool:
-    """Whether the scores of a check lie in [0, 1], before its own threshold."""
     check, parts = fields["check"], [part for part in fields["parts"] if part["check"] is not None]
     if isinstance(check, Included) and check.is_native:
         return check.range is not None and check.range[0] >= 0 and check.range[1] <= 1

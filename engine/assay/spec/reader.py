@@ -71,15 +71,7 @@ def place(path: Place) -> str:
 
 
 class SpecReader:
-    """Reads one document.
-
-    Args:
-        document: The data and its lines.
-        types: Check types by every name that specs may use.
-        strict: Whether unknown types and broken checks are problems.
-        load_plugins: Whether to import the plug-ins that it names.
-        origin: The file that it is read from; other specs are relative to it.
-    """
+    """Reads one document."""
 
     def __init__(
         self,
@@ -158,8 +150,6 @@ class SpecReader:
             kind = "a check" if first is data else "a list of checks"
             return f"is {kind}, not a verifier: write `checks:` above it, and each check below as an item, `- type: …`"
         return ""
-
-    # ── fields ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fields(
         self,
@@ -256,8 +246,6 @@ class SpecReader:
             self.problem((*path, "id"), f"{ident!r} cannot be an id: use printable characters, none of them /")
         return ident
 
-    # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def checks(self, fields: Mapping[str, Any], *, misspelt: bool) -> list[dict[str, Any]]:
         """Return the checks in order, with ids for those that have none; ``misspelt`` says that a problem is known for want of them."""
         problems_before = len(self.problems)
@@ -308,13 +296,7 @@ class SpecReader:
             self.name_siblings(check["parts"], f"{check['id']}.")
 
     def check(self, data: Any, path: Place, depth: int = 0) -> dict[str, Any] | None:
-        """Return the fields of one ``CheckSpec``, or None if the data has no usable type.
-
-        Args:
-            data: The check.
-            path: Its place.
-            depth: How many groups it is in.
-        """
+        """Return the fields of one ``CheckSpec``, or None if the data has no usable type."""
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}{self.mended(data, path)}")
             return None
@@ -617,7 +599,6 @@ def _misspells_checks(data: Any) -> bool:
 
 
 def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield checks and those in them."""
     for check in checks:
         yield check
         yield from _in_all(check["parts"])
@@ -633,7 +614,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _params_errors(problems: Sequence[Any], check: type[Check]) -> list[str]:
-    """Describe pydantic's errors, one for each fault: of a value that may be of several types, pydantic has one for each type."""
     faults: dict[tuple[str, ...], list[Any]] = {}
     for problem in problems:
         place = tuple(str(step) for step in problem["loc"] if step not in _CHOICES_OF_TYPE)
@@ -660,7 +640,6 @@ def _expected(error: Any) -> str:
 
 
 def _where(error: Any, check: type[Check]) -> str:
-    """Return the place of an error, with params in camelCase."""
     fields = check.Params.model_fields
     name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE) if error["loc"] else ("",)
     where = f"params.{(fields[name].alias if name in fields else None) or name}".removesuffix(".")
@@ -668,7 +647,6 @@ def _where(error: Any, check: type[Check]) -> str:
 
 
 def _params_error(error: Any, check: type[Check]) -> str:
-    """Format one of pydantic's errors as ``<ExceptionType>: <message>``."""
     where, value = _where(error, check), error["input"]
     if error["type"] == "missing":
         return f"ValueError: {where} is missing"

@@ -27,24 +27,14 @@ SCORERS: tuple[type[Check], ...] = (Registered, RowVerifierCheck, Included)
 
 @dataclass(frozen=True)
 class Scorer:
-    """How a check that is no check type is read.
-
-    Attributes:
-        fields: Its own fields.
-        read: Reads them.
-    """
+    """How a check that is no check type is read."""
 
     fields: tuple[str, ...]
     read: Read
 
 
 def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[str, Scorer] | None:
-    """Return the name of what a check runs, and how it is read; None if it is a check type, a group, or unknown.
-
-    Args:
-        data: The check.
-        types: Check types by name.
-    """
+    """Return the name of what a check runs, and how it is read; None if it is a check type, a group, or unknown."""
     kind, name = data.get("kind"), data.get("type")
     if isinstance(kind, str) and name is None:
         return kind, Scorer(("kind",), _class)
@@ -55,9 +45,6 @@ def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[str, S
     if function(name) is not None:
         return name, Scorer(("expected",), _function)
     return (name, Scorer((), _reward)) if is_path(name) else None
-
-
-# ── registered functions ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _named_function(reader: Reader, type_name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
@@ -113,9 +100,6 @@ def _row_verifier(reader: Reader, name: str, fields: Mapping[str, Any], path: Pl
     return {"name": name, "params": {"verifierName": default}, "check": check}
 
 
-# ── classes and reward functions ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
     if kind in (NATIVE, IN_PROCESS):
         of_row = f"`type: {ROW_VERIFIER}` runs the verifiers of the rows"
@@ -145,9 +129,6 @@ def _reward(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -
         )
         return None
     return {"name": name.partition(":")[2], "params": {}, "check": RewardCheck(name, inspected)}
-
-
-# ── another spec ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _spec(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:

@@ -15,12 +15,7 @@ _LONGEST = 120
 
 
 def meant_check(data: Any, types: Mapping[str, type[Check]]) -> str:
-    """Return a check as YAML in braces, given a shorthand for it; ``""`` if the shorthand names no check type.
-
-    Args:
-        data: What stands where a check belongs: the name of a type, or an object that has it as a key.
-        types: Check types by every name that specs may use.
-    """
+    """Return a check as YAML in braces, given a shorthand for it; ``""`` if the shorthand names no check type."""
     fields = {data: None} if isinstance(data, str) else data if isinstance(data, Mapping) else {}
     names = {key: name for key in fields if (name := closest(str(key), types, cutoff=0.8))}
     key = next(iter(names), None)
@@ -35,7 +30,6 @@ def meant_check(data: Any, types: Mapping[str, type[Check]]) -> str:
 
 
 def _main_param(check: type[Check]) -> str:
-    """Return the param that comes to mind first: the checks of a group, the gold, or the first."""
     if issubclass(check, Group):
         return "checks"
     fields = check.Params.model_fields

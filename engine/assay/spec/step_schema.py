@@ -25,12 +25,7 @@ def described(cls: type) -> str:
 
 
 def needs(params: type[Params], *, beside: str = "") -> list[dict[str, Any]]:
-    """Return a rule for each required param: one of its spellings is there.
-
-    Args:
-        params: The params.
-        beside: A param that another key may give.
-    """
+    """Return a rule for each required param: one of its spellings is there."""
     names = spellings(params)
     return [
         {"anyOf": [{"required": [name]} for name in names if names[name] == field]}
@@ -94,7 +89,6 @@ def _reference() -> dict[str, Any]:
 
 
 def _options(kind: type[Step]) -> dict[str, Any]:
-    """Return the schema of each option of a step, by every spelling."""
     schema = kind.Params.model_json_schema(by_alias=True)
     fields = kind.Params.model_fields
     by_field = {name: schema["properties"][field.alias or name] for name, field in fields.items()}
@@ -105,7 +99,6 @@ def _options(kind: type[Step]) -> dict[str, Any]:
 
 
 def _branch(name: str, kind: type[Step]) -> dict[str, Any]:
-    """Describe an object that names a step: options stand beside the name, or in an object as its value."""
     options = _options(kind)
     nested = {"type": "object", "properties": options, "additionalProperties": False}
     value = options.get(kind.shorthand)
@@ -125,7 +118,6 @@ def _branch(name: str, kind: type[Step]) -> dict[str, Any]:
 
 
 def _required(name: str, kind: type[Step]) -> list[dict[str, Any]]:
-    """Return a rule for each required option: it is in the object, beside the name, or the value of the name."""
     rules = []
     for field, info in kind.Params.model_fields.items():
         if not info.is_required():

@@ -30,16 +30,7 @@ class StoredError(ValueError):
 
 
 def parse_stored(text: str | bytes, model: type[Stored], *, free: bool = False) -> dict[str, Any]:
-    """Return a stored object whose entries have the types that are written.
-
-    Args:
-        text: The JSON.
-        model: What it has to be.
-        free: Whether values that the model does not name may be any: users' own, as the params of a check.
-
-    Raises:
-        StoredError: It is no JSON, is nested too deeply, or an entry has another type, or a value that nothing writes there.
-    """
+    """Return a stored object whose entries have the types that are written."""
     try:
         data = json.loads(text)
         check_depth(data, "JSON")
@@ -53,15 +44,7 @@ def parse_stored(text: str | bytes, model: type[Stored], *, free: bool = False) 
 
 
 def conforms(data: Any, kind: Any) -> None:
-    """Check that data has a type.
-
-    Args:
-        data: The data.
-        kind: A model, or any type that pydantic knows.
-
-    Raises:
-        StoredError: It has another; the message has the place of the first value that differs.
-    """
+    """Check that data has a type."""
     try:
         TypeAdapter(kind).validate_python(data, strict=True)
     except ValidationError as errors:
@@ -102,6 +85,5 @@ def _is_text(value: str) -> bool:
 
 
 def _written(place: Place) -> str:
-    """Return a place for messages: ``inputs[0].size``."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return printable("".join(steps).removeprefix(".")) or "the whole"

@@ -47,7 +47,6 @@ class Share:
     Attributes:
         weight: Factor of its score; 0 makes it a metric, a negative weight a penalty.
         path: Index of its rubric in each nested group, outermost first; empty if there is one rubric.
-        pass_threshold: Lowest reward with which an output passes.
     """
 
     weight: float
@@ -208,15 +207,7 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
 
 
 def verifier_in_footer(form: Mapping[str, Any], *, checks: Sequence[type[Check]] = ()) -> VerifierSpec:
-    """``load_verifier`` for a spec that a footer holds: it imports no plug-in, because whoever wrote the footer chose the name.
-
-    Args:
-        form: The spec.
-        checks: The user's check types.
-
-    Raises:
-        SpecError: The spec cannot be used.
-    """
+    """``load_verifier`` for a spec that a footer holds: it imports no plug-in, because whoever wrote the footer chose the name."""
     return _loaded(form, checks, strict=False, load_plugins=False)
 
 
@@ -254,11 +245,6 @@ def _loaded(
 
 
 def _path(source: object) -> Path:
-    """Return a verifier's path.
-
-    Raises:
-        SpecError: It is no path.
-    """
     if isinstance(source, str | Path):
         return Path(source)
     kind = type(source).__name__
@@ -282,11 +268,7 @@ def refused(name: str, problems: Sequence[str]) -> SpecError:
 def load_verifiers(
     sources: VerifierSource | Iterable[VerifierSource], *, checks: Sequence[type[Check]] = (), strict: bool = False
 ) -> tuple[VerifierSpec, ...]:
-    """Load one verifier or several, and report the problems of all of them together.
-
-    Raises:
-        SpecError: A spec cannot be used, there is none, or two have the same id.
-    """
+    """Load one verifier or several, and report the problems of all of them together."""
     if isinstance(sources, str | Path | Mapping | VerifierSpec) or not isinstance(sources, Iterable | None):
         sources = [sources]
     loaded: list[VerifierSpec] = []
@@ -329,7 +311,6 @@ def _typed(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value from Python to what a file would contain."""
     if isinstance(value, Mapping):
         is_check = isinstance(value.get("type", value.get("kind")), str)
         return {_name(key, is_check=is_check): _plain(inner) for key, inner in value.items()}
@@ -341,7 +322,6 @@ def _plain(value: Any) -> Any:
 
 
 def _name(key: object, *, is_check: bool) -> str:
-    """Return the name of a field: readers of YAML 1.1, such as PyYAML, take a bare `on` for true."""
     if key is True and is_check:
         return "on"
     return key if isinstance(key, str) else repr(key)

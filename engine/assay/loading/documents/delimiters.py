@@ -13,13 +13,7 @@ _ROWS = 3
 
 
 def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
-    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of.
-
-    Args:
-        head: The first bytes of the file.
-        name: Its name; the usual delimiter is taken if nothing decides.
-        whole: Whether these are all its bytes.
-    """
+    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of."""
     usual = _usual(name)
     text = head.decode("utf-8-sig", errors="replace")
     widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *DELIMITERS)}
@@ -28,12 +22,7 @@ def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
 
 
 def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
-    """Return a note that names the delimiter, if it is not the usual one.
-
-    Args:
-        name: Name of the file.
-        delimiter: Its delimiter.
-    """
+    """Return a note that names the delimiter, if it is not the usual one."""
     if delimiter == _usual(name.partition("?")[0]):
         return ()
     shown = "" if delimiter == "\t" else f" ({delimiter})"
@@ -48,7 +37,6 @@ def is_delimited(head: bytes, *, whole: bool) -> bool:
 
 
 def _usual(name: str) -> str:
-    """Return the delimiter that a file has by its name."""
     return "\t" if name.lower().endswith(".tsv") else ","
 
 

@@ -12,13 +12,7 @@ DOCUMENTS = (".json", ".xlsx", ".eval")
 
 @dataclass(frozen=True)
 class Document:
-    """A document in memory.
-
-    Attributes:
-        data: Its records, one per line.
-        places: For each of them the number of the line, or of the row of the sheet, in which it begins.
-        notes: Notes for the user.
-    """
+    """A document in memory."""
 
     data: bytes | bytearray
     places: Sequence[int]

@@ -24,13 +24,7 @@ MAGIC = {
 
 
 def sure_kind(head: bytes, name: str, wanted: str) -> InputError | None:
-    """Return the error of a file whose first bytes are those of another kind, whatever comes after them; None if they are not.
-
-    Args:
-        head: Its first bytes.
-        name: Its name in messages.
-        wanted: What it should be.
-    """
+    """Return the error of a file whose first bytes are those of another kind, whatever comes after them; None if they are not."""
     for magic, (kind, hint) in MAGIC.items():
         if head.startswith(magic):
             return _error(name, kind, wanted, hint)
@@ -38,15 +32,7 @@ def sure_kind(head: bytes, name: str, wanted: str) -> InputError | None:
 
 
 def other_kind(head: bytes, name: str, wanted: str, *, whole: bool, texts: bool = True) -> InputError | None:
-    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed.
-
-    Args:
-        head: Its first bytes.
-        name: Its name in messages.
-        wanted: What it should be.
-        whole: Whether these are all its bytes.
-        texts: Whether other text counts, in which a line may still be JSON.
-    """
+    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed."""
     if (error := sure_kind(head, name, wanted)) is not None:
         return error
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()

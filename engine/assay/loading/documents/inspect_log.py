@@ -19,16 +19,7 @@ _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage"
 
 
 def read_inspect_log(path: Path, name: str, limit: int) -> Document:
-    """Return the samples of a log, as ``sample_columns`` has them, with ``id``, which is the ``task_id``, and ``epoch``.
-
-    Args:
-        path: The log.
-        name: Its name in messages.
-        limit: Maximum bytes of a sample that is unpacked.
-
-    Raises:
-        InputError: It is not a log, has no samples, or a sample is too large; or Inspect is not installed.
-    """
+    """Return the samples of a log, as ``sample_columns`` has them, with ``id``, which is the ``task_id``, and ``epoch``."""
     shown = shown_path(name)
     try:
         from inspect_ai.log import read_eval_log
@@ -78,15 +69,7 @@ def _record(sample: Any) -> dict[str, Any]:
 
 
 def sample_columns(sample: Any) -> dict[str, Any]:
-    """Return a sample of a log, or the state of a task, as a row.
-
-    Args:
-        sample: Inspect's ``EvalSample`` or ``TaskState``.
-
-    Returns:
-        The fields of its ``metadata``; ``prompt``; ``answer``, the target, or the list of its targets; and ``completion``: the text
-        of the output, or, where there are tool calls, the messages; null if there is no output.
-    """
+    """Return a sample of a log, or the state of a task, as a row."""
     targets = [sample.target] if isinstance(sample.target, str) else list(sample.target)
     columns = dict(sample.metadata or {})
     if any(targets):
@@ -95,7 +78,6 @@ def sample_columns(sample: Any) -> dict[str, Any]:
 
 
 def _prompt(given: Any) -> str:
-    """Return the text of the last message of the user, as Inspect does."""
     if isinstance(given, str):
         return given
     return next((message.text for message in reversed(given) if message.role == "user"), "")

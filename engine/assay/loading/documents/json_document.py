@@ -37,15 +37,7 @@ class _Span(NamedTuple):
 
 
 def read_json(data: bytearray, name: str) -> Document:
-    """Return the records of a document.
-
-    Args:
-        data: Its bytes.
-        name: Its name in messages.
-
-    Raises:
-        InputError: It is not JSON, or holds no list of records.
-    """
+    """Return the records of a document."""
     try:
         rows = _rows(data, _place_of_all(data), name)
     except _Malformed:
@@ -54,7 +46,6 @@ def read_json(data: bytearray, name: str) -> Document:
 
 
 def _document(data: bytearray, rows: "_Rows") -> Document:
-    """Replace everything outside the records by spaces and line breaks."""
     lines = data.translate(_BLANK)
     first, last = rows.elements[0], rows.elements[-1]
     start = len(_BOM) if data.startswith(_BOM) else 0
@@ -72,9 +63,6 @@ def _line_numbers(data: bytearray, elements: list[_Span]) -> Sequence[int]:
         position = element.start
         numbers.append(line)
     return numbers
-
-
-# ── which records ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Rows(NamedTuple):
@@ -154,9 +142,6 @@ def _key(key: bytes) -> str:
     return str(json.loads(key.decode(errors="replace"), strict=False))
 
 
-# ── structure ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _place_of_all(data: bytearray) -> _Span:
     start = _after_gap(data, len(_BOM) if data.startswith(_BOM) else 0)
     end = _end_of(data, start)
@@ -171,7 +156,6 @@ def _after_gap(data: bytearray, position: int) -> int:
 
 
 def _end_of(data: bytearray, start: int) -> int:
-    """Return the place after the value that begins at a place."""
     value = _VALUE.match(data, start)
     if value is None:
         raise _Malformed
@@ -192,12 +176,10 @@ def _end_of(data: bytearray, start: int) -> int:
 
 
 def _elements(data: bytearray, place: _Span) -> list[_Span]:
-    """Return the places of the elements of an array."""
     return list(_separated(data, place, b"]"))
 
 
 def _members(data: bytearray, place: _Span) -> dict[bytes, _Span]:
-    """Return the places of an object's values by their keys, which stay as they are written."""
     members = {}
     keys = _separated(data, place, b"}", b":")
     for key, value in zip(keys, keys, strict=True):
@@ -228,11 +210,7 @@ def _separated(data: bytearray, place: _Span, closing: bytes, first: bytes = b",
 
 
 def refuse(data: bytearray, name: str) -> NoReturn:
-    """Refuse a document that is not JSON.
-
-    Raises:
-        InputError: Always, with the place in the words of Python.
-    """
+    """Refuse a document that is not JSON."""
     if (other := sure_kind(bytes(data[:_HEAD]), name, "JSON")) is not None:
         raise other
     text, shown = data.decode("utf-8-sig", errors="replace"), shown_path(name)

@@ -35,16 +35,7 @@ _BROKEN = (
 
 
 def read_workbook(data: bytearray, name: str, limit: int) -> Document:
-    """Return the rows of the first sheet.
-
-    Args:
-        data: The bytes of the workbook.
-        name: Its name in messages.
-        limit: Most bytes that it may have when it is unpacked.
-
-    Raises:
-        InputError: It is not a workbook, is too large, or has no table; or openpyxl is not installed.
-    """
+    """Return the rows of the first sheet."""
     shown = shown_path(name)
     if not data.startswith(_MAGIC):
         raise sure_kind(bytes(data[:64]), name, "a workbook") or InputError(f"{shown}: not an Excel workbook.")
@@ -72,7 +63,6 @@ def _refuse_large(data: bytearray, shown: str, limit: int) -> None:
 
 
 def _sheets(data: bytearray) -> Sequence[Any]:
-    """Return the sheets that have cells."""
     from openpyxl.cell.text import Text
     from openpyxl.reader.excel import ExcelReader
     from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
@@ -120,7 +110,6 @@ def _document(sheets: Sequence[Any], shown: str) -> Document:
 
 
 def _rows(sheet: Any, shown: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield the numbers and cells of the rows, from the first that is not blank."""
     sheet.reset_dimensions()  # some writers state a wrong size
     is_first = True
     for number, cells in enumerate(sheet.iter_rows(), 1):
@@ -143,7 +132,6 @@ def _names(row: tuple[int, tuple[Any, ...]], shown: str) -> list[str]:
 
 
 def _value(cell: Any) -> Any:
-    """Return the value of a cell: dates as ISO 8601, durations as text, null for an error such as #N/A."""
     value = cell.value
     if cell.data_type == "e":
         return None

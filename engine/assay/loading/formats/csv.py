@@ -46,22 +46,12 @@ class _CsvFile:
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
-        """Yield the same rows frame by frame."""
         return by_engine(self.scan(first, last), names, self.units[0].size)
 
 
 def scan_csv(path: str, options: Any = None, separator: str = ",") -> pl.LazyFrame:
-    """Return the rows of a file or URL as a lazy frame of text.
-
-    Args:
-        path: The path or URL.
-        options: The ``storage_options`` of Polars.
-        separator: The delimiter.
-    """
+    """Return the rows of a file or URL as a lazy frame of text."""
     return pl.scan_csv(path, infer_schema=False, glob=False, storage_options=options, separator=separator)
-
-
-# ── delimiters ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def delimiter_of_url(url: str, options: Any) -> str:

@@ -34,12 +34,7 @@ _END = HIDDEN + "end"
 
 
 def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
-    """Return a reader's rows as a lazy frame; a thread reads the next frame while Polars processes the last.
-
-    Args:
-        read: The reader.
-        schema: Its columns.
-    """
+    """Return a reader's rows as a lazy frame; a thread reads the next frame while Polars processes the last."""
 
     def source(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, rows: int | None
@@ -93,19 +88,10 @@ def pick(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({name: frame.get_column(name) for name in names}) if names else frame.select()
 
 
-# ── several files ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def one_after_another(
     parts: Sequence[tuple[File, int, int]], schema: pl.Schema, memory_limit: int | None
 ) -> pl.LazyFrame:
-    """Return units of several files as one source; one file is open at a time.
-
-    Args:
-        parts: Files, each with its first unit and the one after its last.
-        schema: The columns of all files; a column that a file lacks is null there.
-        memory_limit: Memory limit of the reading process, in bytes; None for the default.
-    """
+    """Return units of several files as one source; one file is open at a time."""
     return as_source(partial(_read_all, parts, schema, share(memory_limit)), schema)
 
 
@@ -154,32 +140,14 @@ def _combined(frames: Iterator[pl.DataFrame], rows: int, max_bytes: int) -> Iter
         yield pl.concat(pending, rechunk=True)
 
 
-# ── results of Polars ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 def by_engine(frame: pl.LazyFrame, names: Sequence[str], size: int | None = None) -> Iterator[pl.DataFrame]:
-    """Yield columns of a lazy frame that Polars reads.
-
-    Args:
-        frame: The lazy frame.
-        names: The columns.
-        size: Its size in bytes, if known: streaming a little costs more than collecting it.
-    """
+    """Yield columns of a lazy frame that Polars reads."""
     selection = frame.select(cs.by_name(names))
     return batches(selection) if size is None or size > _LITTLE else iter([selection.collect()])
 
 
 def batches(frame: pl.LazyFrame, batch_rows: int | None = None) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a lazy frame, in order, in batches large enough for the Python code around each.
-
-    Args:
-        frame: The lazy frame.
-        batch_rows: Rows of a batch; None for the number that Polars processes at a time.
-
-    Raises:
-        KeyboardInterrupt: Polars ended the stream early because of a signal.
-        ComputeError: Polars ended the stream early without a signal.
-    """
+    """Yield the rows of a lazy frame, in order, in batches large enough for the Python code around each."""
     # NOTE: on an interrupt, or if one of its threads fails, Polars ends a stream as if there were no more rows, whoever handles
     # the signal; so an extra row marks the end
     end_mark = pl.LazyFrame([{_END: True}], schema={**frame.collect_schema(), _END: pl.Boolean})

@@ -29,9 +29,6 @@ class Cut:
     """A range of units, of one file or of several consecutive files: the input of a shard.
 
     Attributes:
-        file: Index of the file, or of the first of several.
-        first: Its first unit.
-        last: The unit after the last one, in the last file.
         final: Index of the last file; None if there is one file.
     """
 
@@ -46,12 +43,7 @@ class Cut:
         return range(self.file, (self.file if self.final is None else self.final) + 1)
 
     def units(self, file: int, count: int) -> tuple[int, int]:
-        """Return the range of units of one of its files: the first, and the one after the last.
-
-        Args:
-            file: Index of the file.
-            count: Number of the file's units.
-        """
+        """Return the range of units of one of its files: the first, and the one after the last."""
         return (self.first if file == self.files[0] else 0), (self.last if file == self.files[-1] else count)
 
 
@@ -60,9 +52,6 @@ class Files:
     """Several files, read one after another as one.
 
     Attributes:
-        files: The files.
-        schema: The columns of all files; a column that a file lacks is null there.
-        skipped: Files that were skipped, and why.
         memory_limit: Memory limit of the reading process, in bytes; None for the default.
     """
 
@@ -72,12 +61,7 @@ class Files:
     memory_limit: int | None = None
 
     def at_once(self, rows: int, *, anywhere: bool = False) -> int:
-        """Return how many rows to process at once: ``rows``, or fewer if they are long.
-
-        Args:
-            rows: The maximum.
-            anywhere: Ignore the machine and the memory limit, because the number affects the bytes of the result.
-        """
+        """Return how many rows to process at once: ``rows``, or fewer if they are long."""
         if anywhere:
             return at_once(rows, self._row_bytes, None)
         return at_once(rows, self._row_bytes, self.memory_limit, shares=_SHARES)
@@ -109,17 +93,7 @@ def combined(
     memory_limit: int | None = None,
     exact: Collection[str] = (),
 ) -> Files:
-    """Combine opened files, to be read one after another.
-
-    Args:
-        files: The files.
-        skipped: Files that were skipped, and why.
-        memory_limit: As in ``Files``.
-        exact: Columns whose values keep the type of their file, where the types differ.
-
-    Raises:
-        InputError: A column has types that cannot be reconciled; both files are named.
-    """
+    """Combine opened files, to be read one after another."""
     schemas = _with_own_types([file.schema for file in files], exact)
     _refuse_drift(list(map(name_of, files)), schemas)
     # each distinct schema once: thousands of equal ones give the same union
@@ -129,7 +103,6 @@ def combined(
 
 
 def _with_own_types(schemas: list[pl.Schema], exact: Collection[str]) -> list[pl.Schema]:
-    """Return schemas in which columns have the type of values of any type if an integer or a fraction would become another value."""
     mixed = set()
     for name in exact:
         kinds = {_kind(schema[name]) for schema in schemas if schema.get(name, pl.Null) != pl.Null}
@@ -144,7 +117,6 @@ def _kind(dtype: Any) -> Any:
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
-    """Reject columns whose types differ in more than the width of numbers, nulls and the fields of structs."""
     first: dict[str, tuple[str, pl.DataType]] = {}
     for path, schema in zip(names, schemas, strict=True):
         for name, dtype in schema.items():

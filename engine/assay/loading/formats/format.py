@@ -20,15 +20,7 @@ class Format:
     """A file format.
 
     Attributes:
-        name: Its name in messages and presets.
-        suffixes: Suffixes of its files.
-        open: Opens files that are read one after another, each with its name in messages.
         magic: First bytes of its files, if they are always the same.
-        frame: Gives the lazy frame whose schema a preset is recognised by.
-        records: Gives the first records that a preset is recognised by, where columns have no types.
-        scan_url: Reads a URL in place, given the options of the store, and the delimiter if there is one; without it, the file is
-            copied first.
-        delimiter: Finds the delimiter of the file at a URL.
         counts_rows: Whether the rows of a URL can be counted without reading them.
     """
 
@@ -44,8 +36,6 @@ class Format:
 
 
 def _each(name: str, opener: Callable[[Path, Reading], File]) -> Callable[..., Sequence[File]]:
-    """An opener of several files that opens each by itself."""
-
     def open_file(path: Path, reading: Reading) -> File:
         try:
             return opener(path, reading)
@@ -157,11 +147,7 @@ def suffix_of(path: Path) -> str:
 
 
 def format_of(path: str | Path) -> Format:
-    """Return a file's format, by its suffix or its first bytes.
-
-    Raises:
-        InputError: The format is unknown.
-    """
+    """Return a file's format, by its suffix or its first bytes."""
     path = Path(path)
     if (by_suffix := SUFFIXES.get(suffix_of(path))) is not None:
         return by_suffix
@@ -192,16 +178,7 @@ def _renamed(path: Path) -> str:
 
 
 def open_each(paths: Sequence[Path], reading: Reading, names: Mapping[Path, str] | None = None) -> list[File]:
-    """Open files in order; those of one format are opened together.
-
-    Args:
-        paths: The files.
-        reading: The reading options.
-        names: Their names in messages, by default their paths.
-
-    Raises:
-        InputError: A file cannot be read, or its values do not fit one column type.
-    """
+    """Open files in order; those of one format are opened together."""
     kinds = {path: LINES if names else format_of(path) for path in paths}
     opened: dict[Path, File] = {}
     for kind in dict.fromkeys(kinds.values()):

@@ -60,7 +60,6 @@ class Dictionaries:
         return _size(batch) - sum(self._counted_bytes(column, (at,)) for at, column in enumerate(batch.columns))
 
     def _counted_bytes(self, array: pa.Array, place: tuple[int, ...]) -> int:
-        """Return the bytes of an array's dictionaries, at any depth, that were already counted."""
         dtype = array.type
         if pa.types.is_dictionary(dtype):
             last, self._last[place] = self._last.get(place), array.dictionary
@@ -80,7 +79,6 @@ def _size(batch: pa.RecordBatch) -> int:
 
 
 def _shared(last: pa.Array, current: pa.Array) -> int:
-    """Return the bytes that a dictionary shares with the last one: it is the same one or extends it."""
     if _addresses(last) == _addresses(current):
         return int(current.nbytes)
     return int(last.nbytes) if len(current) >= len(last) and current.slice(0, len(last)).equals(last) else 0
@@ -91,11 +89,7 @@ def _addresses(array: pa.Array) -> list[int | None]:
 
 
 def open_ipc(path: Path, reading: Reading) -> IpcFile:
-    """Open an Arrow file or stream by reading its schema.
-
-    Raises:
-        InputError: It is neither, or Polars does not support its columns.
-    """
+    """Open an Arrow file or stream by reading its schema."""
     with ExitStack() as stack:
         source = _open_reader(path, stack)
         units = source.num_record_batches if isinstance(source, pa.ipc.RecordBatchFileReader) else 1

@@ -49,16 +49,7 @@ class _NoForm(Exception):  # noqa: N818  (never leaves this module)
 
 
 class Forms:
-    """The textual forms of the values of columns in JSON lines.
-
-    Attributes:
-        all_types: All columns and their types.
-        schema: Those that have a form.
-
-    Args:
-        schema: Columns and their types. Columns without a form are skipped; a chunk that has them is not read.
-        exact: Columns in which an integer must not be read as a float.
-    """
+    """The textual forms of the values of columns in JSON lines."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], exact: Collection[str] = ()) -> None:
         self.all_types = dict(schema)
@@ -112,7 +103,6 @@ class Forms:
         return values if keys - in_strings >= values else None
 
     def _may_repeat(self, text: pl.DataFrame) -> bool:
-        """Whether a key that is null somewhere may occur twice in an object."""
         tests = [pl.col("text").str.contains(f'"{key}"{_GAP}:{_GAP}null').alias(str(at)) for at, key in self._numbered]
         null = [key for (_, key), is_null in zip(self._numbered, text.select(tests).row(0), strict=True) if is_null]
         top = {_pattern(name) for name in self.schema}
@@ -124,11 +114,7 @@ class Forms:
 
 
 def parse(data: bytes, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Parse JSON lines with Polars, given the types of the columns.
-
-    Raises:
-        PolarsError: Polars cannot read them.
-    """
+    """Parse JSON lines with Polars, given the types of the columns."""
     return pl.read_ndjson(data, schema=dict(schema))
 
 
@@ -181,7 +167,6 @@ def _distinct(forms: Iterable[tuple[str, str]], outer: str) -> Iterator[tuple[st
 
 
 def _pattern(name: str) -> str:
-    """Return the pattern of a key that is written without escapes."""
     if json.dumps(name, ensure_ascii=False)[1:-1] != name:
         raise _NoForm
     return "".join(code if code.isalnum() or code == "_" else f"\\x{{{ord(code):X}}}" for code in name)
@@ -193,7 +178,6 @@ def _holds(text: pl.DataFrame, patterns: Iterable[str]) -> bool:
 
 
 def _in_pairs(text: pl.DataFrame) -> bool:
-    """Whether each escaped surrogate is certainly half of a pair."""
     line = pl.col("text").str
     high, low, pairs, unsure = text.select(
         line.count_matches(_HIGH).alias("high"),

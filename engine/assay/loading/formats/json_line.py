@@ -45,12 +45,7 @@ class Oddities:
         return sum(self._counts.values())
 
     def notes(self, name: str, places: Sequence[int] = ()) -> tuple[str, ...]:
-        """Return the notes on a file.
-
-        Args:
-            name: Its name.
-            places: Numbers of lines that stand for the first, second … line; none if a line's number is its own.
-        """
+        """Return the notes on a file."""
         first = {kind: places[line - 1] if places else line for kind, line in self._first.items()}
         return tuple(f"{shown_path(name)}:{first[kind]}: {self._note(kind)}" for kind in _NOTES if kind in first)
 
@@ -61,12 +56,7 @@ class Oddities:
 
 
 class LineReader:
-    """Reads lines of JSON objects.
-
-    Args:
-        reading: The reading options.
-        golds: Columns that are compared by their ``str()``; they keep NaN.
-    """
+    """Reads lines of JSON objects."""
 
     def __init__(self, reading: Reading, golds: Collection[str]) -> None:
         self.odd = Oddities()
@@ -76,12 +66,7 @@ class LineReader:
         self._decoder = json.JSONDecoder(parse_constant=self._constant, object_pairs_hook=self._object)
 
     def read(self, raw: bytes, number: int) -> list[dict[str, Any]] | Bad:
-        """Return the rows of a line, one unless ``reshape`` gives more.
-
-        Args:
-            raw: The line, with its line break if it has one.
-            number: Its number in the file, from 1.
-        """
+        """Return the rows of a line, one unless ``reshape`` gives more."""
         self._kinds.clear()
         result = self._rows(raw, number)
         for kind in self._kinds:

@@ -27,10 +27,8 @@ class Chunk:
     """Consecutive lines of a file.
 
     Attributes:
-        offset: Byte offset of the first line in the uncompressed file.
         length: Their size in bytes.
         line: Number of the first line, from 1.
-        rows: Their number of rows.
         columns: The columns that Polars reads, all others being null; None if Python reads the chunk.
         whole: Whether the chunk can be read; false for a single line that is too long.
     """
@@ -45,14 +43,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class JsonlFile:
-    """A ``File`` of JSON objects, one per line.
-
-    Attributes:
-        source: The file in its state at the first pass.
-        reading: The reading options.
-        columns: The column types found in all lines.
-        chunks: All its chunks, in order.
-    """
+    """A ``File`` of JSON objects, one per line."""
 
     source: Source
     reading: Reading
@@ -106,7 +97,6 @@ class JsonlFile:
         return data
 
     def _frame(self, chunk: Chunk, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of a chunk, and ``BAD``."""
         names = [name for name in columns if name != BAD]
         if chunk.columns is None:
             return self._frame_in_python(chunk, data, names)

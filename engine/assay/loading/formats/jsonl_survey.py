@@ -40,15 +40,7 @@ _NOT_OBJECTS = (*_NOT_JSON, "not_an_object")
 
 
 def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[JsonlFile]:
-    """Open files of JSON objects, one per line, to be read one after another; structured columns become JSON text.
-
-    Args:
-        files: The files, each with its name for messages.
-        reading: The reading options.
-
-    Raises:
-        InputError: A file cannot be read, or its values do not fit one column type.
-    """
+    """Open files of JSON objects, one per line, to be read one after another; structured columns become JSON text."""
     columns = Columns(reading.mapping, reading.exact)
     surveys: list[_Survey] = []
     forms = Forms({})
@@ -71,15 +63,7 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
 
 
 class _Survey:
-    """The survey of one file.
-
-    Args:
-        source: The file.
-        reading: The reading options.
-        columns: The columns found so far; the survey adds to them.
-        forms: The forms of the values in earlier files.
-        small_chunk: Size up to which Python reads a chunk, in bytes.
-    """
+    """The survey of one file."""
 
     def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, small_chunk: int) -> None:
         self.forms = forms
@@ -123,7 +107,6 @@ class _Survey:
         self._places, self._notes = document.places, document.notes
 
     def file(self, schema: pl.Schema) -> JsonlFile:
-        """Return the opened file, given the final types of the columns."""
         chunks = tuple(_with_columns(chunk, forms, schema) for chunk, forms in self._chunks)
         if BAD in schema and self._reading.reshape is None:
             raise InputError(
@@ -209,14 +192,12 @@ class _Survey:
 
 
 def _with_columns(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk:
-    """Mark a chunk for Polars if its values have the types of the columns, or types that convert to them."""
     if forms is None or not all(fits(dtype, schema[name]) for name, dtype in forms.schema.items()):
         return chunk
     return replace(chunk, columns=tuple(name for name, dtype in forms.schema.items() if dtype != pl.Null))
 
 
 def _plain_type(dtype: pl.DataType) -> pl.DataType:
-    """Return the type with which Polars may read a column: messages with role and text only, no golds of mixed types."""
     if dtype == TYPED:
         return pl.Null()
     if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):

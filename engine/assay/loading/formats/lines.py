@@ -38,10 +38,7 @@ class Source:
     """A file with its state at some moment; reading fails if it has changed since.
 
     Attributes:
-        path: Its path.
-        name: Its name in messages.
         compression: The result of ``compression``.
-        stamp: Its size and modification time.
         max_ratio: Maximum ratio of uncompressed to compressed bytes.
         max_bytes: Maximum uncompressed size in bytes; None for no limit.
         form: Suffix of a document, which is read whole and gives lines; ``""`` for a file of lines.
@@ -59,11 +56,7 @@ class Source:
 
     @classmethod
     def of(cls, path: Path, name: str, reading: Reading) -> "Source":
-        """Return a file in its current state.
-
-        Raises:
-            InputError: It is larger than allowed.
-        """
+        """Return a file in its current state."""
         kind, stamp, limit = compression(path), _stamp(path), reading.max_uncompressed
         if not kind and limit is not None and stamp[0] > limit:
             fact = f"{shown_path(name)}: {stamp[0]:,} bytes; --max-uncompressed allows {limit:,}."
@@ -77,15 +70,7 @@ class Source:
 
     @contextlib.contextmanager
     def open(self, look: Callable[[Document], object] = lambda _: None) -> Iterator[Callable[[int], bytes]]:
-        """Open the file for reading from the beginning: yield a function that returns the given number of bytes, fewer at the end.
-
-        Args:
-            look: Called with a document before it is read.
-
-        Raises:
-            InputError: It has changed, its compressed bytes are damaged, or they become too many; or it is a document that cannot
-                be read as rows.
-        """
+        """Open the file for reading from the beginning: yield a function that returns the given number of bytes, fewer at the end."""
         if not self.form:
             with self._open_bytes() as read:
                 yield read
@@ -95,11 +80,7 @@ class Source:
             yield reader(document.data)
 
     def refuse(self) -> NoReturn:
-        """Refuse a document with a record that is not JSON.
-
-        Raises:
-            InputError: Always, with the place.
-        """
+        """Refuse a document with a record that is not JSON."""
         refuse(self._whole(), self.name)
 
     def _document(self) -> Document:
@@ -115,13 +96,11 @@ class Source:
         return read_workbook(data, self.name, self._most(len(data)))
 
     def _most(self, packed: int) -> int:
-        """Return the most bytes that a document may have when it is unpacked."""
         most = max(_ANY_RATIO, int(self.max_ratio * packed))
         return min(most, self._room, self.max_bytes or most)
 
     @property
     def _room(self) -> int:
-        """Most bytes of a document."""
         return room(self.memory_limit) // _COPIES
 
     def _whole(self) -> bytearray:
@@ -206,7 +185,6 @@ class Piece:
     """Bytes of a file.
 
     Attributes:
-        data: Whole lines; or the beginning of a line that is too long.
         length: The number of bytes in the file.
         whole: Whether ``data`` is complete.
     """
@@ -217,12 +195,7 @@ class Piece:
 
 
 def cut(read: Callable[[int], bytes], max_line: int) -> Iterator[Piece]:
-    """Cut bytes into pieces of whole lines.
-
-    Args:
-        read: Returns up to the given number of bytes, none at the end.
-        max_line: Bytes of the longest line; of a longer one, the piece has only the beginning.
-    """
+    """Cut bytes into pieces of whole lines."""
     size, pending, pieces = max(1, THRESHOLDS.first_chunk), 0, list[bytes]()
     while block := read(size):
         end = block.rfind(b"\n") + 1

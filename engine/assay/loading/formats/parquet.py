@@ -58,7 +58,6 @@ class ParquetFile:
     """A ``File`` whose units are row groups.
 
     Attributes:
-        reading: The reading options.
         plain: Whether the buffered reader gives the columns the same types as Polars.
         foreign: Whether there are columns that only the buffered reader can read.
         dense: Whether columns expand so much that limits have to be checked for the columns that are read.
@@ -120,7 +119,6 @@ class ParquetFile:
         return self._fitting(units) < _frames() or rows < THRESHOLDS.small_group * len(units)
 
     def _fitting(self, units: Sequence[Unit]) -> int:
-        """Return how many of the largest row group fit into the memory for rows."""
         return room(self.reading.memory_limit) // max(1, _size_in_memory([max(units, key=lambda unit: unit.size)]))
 
     def _groups_at_once(self, units: Sequence[Unit]) -> int:
@@ -131,7 +129,6 @@ class ParquetFile:
         return min(pl.thread_pool_size(), max(1, fitting // _frames()))
 
     def _by_groups(self, first: int, last: int, names: list[str], at_once: int) -> Iterator[pl.DataFrame]:
-        """Yield row groups, so many of which are decoded at once."""
         frame = pl.scan_parquet(engine_path(self.path), glob=False).select(cs.by_name(names or list(self.schema)[:1]))
         starts = [0, *accumulate(unit.rows or 0 for unit in self.units)]
 
@@ -154,20 +151,11 @@ def _frames() -> int:
 
 
 def _size_in_memory(units: Sequence[Unit]) -> int:
-    """Estimate the bytes of row groups in memory: a text that is stored once still takes space in every row."""
     return sum(unit.size + _PLACE * (unit.rows or 0) for unit in units)
 
 
 def open_parquet(path: Path, reading: Reading) -> ParquetFile:
-    """Open a parquet file by reading its footer.
-
-    Args:
-        path: The file.
-        reading: The reading options.
-
-    Raises:
-        InputError: It cannot be read (the message says what it seems to be), or would be too large.
-    """
+    """Open a parquet file by reading its footer."""
     room(reading.memory_limit)
     try:
         with pq.ParquetFile(engine_path(path)) as source:
@@ -241,11 +229,7 @@ def _refuse_false_footer(path: Path, groups: Sequence[Any]) -> None:
                 )
 
 
-# ── bombs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _column_sizes(group: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return the compressed and the uncompressed size of each column of a row group."""
     sizes = dict.fromkeys(names, (0, 0))
     for name, leaf in chunks_of(group, names):
         packed, size = sizes[name]
@@ -261,7 +245,6 @@ def _sums(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> bool:
-    """Whether limits depend on the columns that are read: some expand too much, or all together are too large."""
     total, limit = sum(group.total_byte_size for group in groups), reading.max_uncompressed
     if limit is not None and total > limit:
         return True
@@ -274,14 +257,7 @@ def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> 
 
 
 def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
-    """Reject columns that are too large, or that expand too much and cannot be read in pieces.
-
-    Returns:
-        Whether they expand so much that they must be read in pieces.
-
-    Raises:
-        InputError: They are rejected.
-    """
+    """Reject columns that are too large, or that expand too much and cannot be read in pieces."""
     footer, reading = pq.read_metadata(file.path), file.reading
     groups = [_sums(_column_sizes(footer.row_group(at), names).values()) for at in range(footer.num_row_groups)]
     packed, size = _sums(groups)
@@ -318,9 +294,6 @@ def _has_plain_type(dtype: Any) -> bool:
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
         return _has_plain_type(dtype.value_type)
     return any(is_type(dtype) for is_type in _PLAIN)
-
-
-# ── the buffered reader ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> Iterator[pa.Table]:
@@ -368,7 +341,6 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
 
 
 def _refuse_counted(file: ParquetFile, size: int, largest: int) -> None:
-    """Reject data that became too large, whatever the footer says: a value stored once counts each time it is read."""
     if largest > HARMLESS:
         file.reading.refuse_bomb(file.path, size)
     file.reading.refuse_large(file.path, size)

@@ -23,12 +23,7 @@ _INT32 = 0x15
 
 
 def find_fault(path: Path, *, checksums: bool = False) -> str:
-    """Return the first column and row group that cannot be read, for a message; ``""`` if all can.
-
-    Args:
-        path: A parquet file.
-        checksums: Compare each page with its checksum.
-    """
+    """Return the first column and row group that cannot be read, for a message; ``""`` if all can."""
     try:
         file = pq.ParquetFile(
             engine_path(path), pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=checksums
@@ -95,15 +90,7 @@ def largest_page(path: Path, names: Collection[str]) -> int:
 
 
 def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collection[str], harmless: int) -> int:
-    """Return the maximum bytes of a value that a dictionary stores once and any number of rows may repeat.
-
-    Args:
-        path: The file.
-        footer: Its footer.
-        groups: Row groups that are read.
-        names: Columns that are read.
-        harmless: Size in bytes up to which a column is not examined.
-    """
+    """Return the maximum bytes of a value that a dictionary stores once and any number of rows may repeat."""
     largest = 0
     with path.open("rb") as file:
         for group in groups:
@@ -161,7 +148,6 @@ _SIZE, _PACKED = 2, 3
 
 
 def _has_checksum(header: Iterator[int]) -> bool:
-    """Whether a page header, in Thrift's compact protocol, has a fourth field: type, two sizes, checksum."""
     for _ in range(3):
         if next(header, 0) != _INT32:
             return False

@@ -26,18 +26,13 @@ class Reading:
         mapping: Columns read under another name, ``{"completion": "response"}``.
         preset: How records become rollouts: a preset's name, file or mapping; None to recognise the file, ``none`` to read it as it is.
         reshape: Convert an object of a JSONL file to rows. Python then reads every line, and ``mapping`` applies to the rows.
-        storage_options: Options of the stores that URLs name.
         utf8: Invalid UTF-8: ``replace`` it with U+FFFD, or refuse it (``strict``); ``""`` for the default of the format.
         max_line: Most bytes of a JSON line.
         max_ratio: Most times that a file may grow when read.
         max_uncompressed: Most bytes of a file when read; None for no limit.
         max_bad_rows: Most malformed lines: a number, or a percentage such as ``"1%"``; None for 0.
-        verify_checksums: Verify the checksums of the pages of parquet files.
-        skip_bad_files: Skip files that cannot be opened.
         memory_limit: Bytes of memory to work in; None for the default.
         known: Columns that checks read, besides those that Assay reads anyway; for guesses at misspelt names.
-        exact: Columns in which each row keeps its own value, whatever the other rows have, unless the file types them.
-        first: Names of files that are read before the others, in this order.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -57,16 +52,7 @@ class Reading:
     first: tuple[str, ...] = ()
 
     def refuse_bomb(self, path: Path, size: int, packed: int | None = None) -> None:
-        """Refuse a file that is too large when read, or grows too much.
-
-        Args:
-            path: The file.
-            size: Bytes when read, as the file states or as counted.
-            packed: Compressed bytes; None for the size of the file.
-
-        Raises:
-            InputError: It is, or does.
-        """
+        """Refuse a file that is too large when read, or grows too much."""
         self.refuse_large(path, size)
         compressed = path.stat().st_size if packed is None else packed
         if self.is_dense(size, compressed):
@@ -81,11 +67,7 @@ class Reading:
         return size > max(HARMLESS, self.max_ratio * packed)
 
     def refuse_large(self, path: Path, size: int) -> None:
-        """Refuse a file with more bytes when read than ``max_uncompressed``.
-
-        Raises:
-            InputError: It has more.
-        """
+        """Refuse a file with more bytes when read than ``max_uncompressed``."""
         limit = self.max_uncompressed
         if limit is not None and size > limit:
             raise InputError(
@@ -128,12 +110,8 @@ class BadRow:
     """A malformed line. It keeps its place among the rows, unscored.
 
     Attributes:
-        file: The file's name as given.
         row: Its row in the file, from 0.
         line: Its line, from 1.
-        offset: Byte at which the line begins, in the uncompressed file.
-        code: The problem in one word, for programs.
-        reason: The problem, for people.
         sample: Its first 200 bytes; in hexadecimal if they are not UTF-8.
     """
 

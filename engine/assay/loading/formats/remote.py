@@ -87,7 +87,6 @@ class Remote:
     Attributes:
         url: The URL; ``*`` matches any characters of a name, and ``/`` at the end means a folder.
         options: The ``storage_options`` of Polars.
-        hidden: Texts that must not be shown, with their replacements: secrets, and the paths of copies.
     """
 
     url: str
@@ -129,11 +128,7 @@ class Remote:
         return Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
 
     def expand(self) -> list["Remote"]:
-        """Return the files that the URL means, sorted by name.
-
-        Raises:
-            InputError: There are none, or the store does not answer.
-        """
+        """Return the files that the URL means, sorted by name."""
         if self.scheme in _WEB:
             path = urlsplit(self.url).path
             if path.endswith("/") or "*" in path:
@@ -162,11 +157,7 @@ class Remote:
         return Remote(url, self.options, self.hidden)
 
     def open(self, reading: Reading) -> "RemoteFile":
-        """Open one file.
-
-        Raises:
-            InputError: It cannot be read; the message names the URL.
-        """
+        """Open one file."""
         if self.kind.scan_url is None:
             copy = self._open_copy(reading)
             return RemoteFile(self, copy.schema, copy.units, copy)
@@ -202,8 +193,6 @@ class Remote:
             raise TypeError(f"{self.kind.name} is copied before it is read")
         return scan(self._engine_url, options, *known)
 
-    # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _open_copy(self, reading: Reading) -> File:
         if form_of(self._file) in (".xlsx", ".eval"):  # Polars copies lines only
             raise InputError(f"{self.shown}: a workbook at a URL cannot be read.", "Download it, and score the file.")
@@ -235,8 +224,6 @@ class Remote:
                 raise refused_by_temporary_folder(self.shown, path, OSError(number, os.strerror(number))) from None
 
         self._request(copy, lambda: path.stat().st_size if path.exists() else 0)
-
-    # ── requests and their errors ────────────────────────────────────────────────────────────────────────────────
 
     def _request(self, work: Callable[[dict[str, Any] | None], _T], size: Callable[[], int] = lambda: 0) -> _T:
         """Run a request in a thread; give up when the store stops answering."""

@@ -7,11 +7,7 @@ _MAX_DEPTH = 16
 
 
 def read_struct(file: IO[bytes], depth: int = 0) -> dict[int, int]:
-    """Return the integers of a struct by field number, leaving the file after the struct.
-
-    Raises:
-        ValueError: The bytes are not a struct.
-    """
+    """Return the integers of a struct by field number, leaving the file after the struct."""
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deeply")
     integers: dict[int, int] = {}

@@ -23,9 +23,7 @@ class Extractor:
     """A named function.
 
     Attributes:
-        function: Converts a value that is not null to the column's value, or None; it must not raise.
         dtype: Maps the type of the values to the type of the results; None if such values have no result.
-        summary: What it does, for the listing.
     """
 
     function: Callable[[Any], Any]

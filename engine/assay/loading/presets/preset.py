@@ -59,24 +59,14 @@ class _Strict(BaseModel):
 
 
 class Extract(_Strict):
-    """A value that is converted by a function.
-
-    Attributes:
-        path: Path of the value.
-        by: Name of the function.
-    """
+    """A value that is converted by a function."""
 
     path: _Path
     by: _By
 
 
 class Signature(_Strict):
-    """Values that all records of a file have, and values that none of them has.
-
-    Attributes:
-        required: Paths, each with its kind of value; null matches every kind.
-        absent: Paths without a value.
-    """
+    """Values that all records of a file have, and values that none of them has."""
 
     required: dict[_Path, _Kind] = Described(min_length=1)
     absent: tuple[_Path, ...] = ()
@@ -97,10 +87,7 @@ class Unscored(_Strict):
     """A value that marks a failed rollout: its row is unscored, with the reason.
 
     Attributes:
-        path: Path of the value.
-        by: Name of the function that converts it first, if any.
         unless: Values that do not mark a failure, besides null.
-        says: The reason; the value follows it.
     """
 
     path: _Path
@@ -110,20 +97,7 @@ class Unscored(_Strict):
 
 
 class Preset(_Strict):
-    """How one format is recognised and read.
-
-    Attributes:
-        name: Its name.
-        title: A one-line description of the format.
-        formats: The file formats in which it is detected.
-        signature: How it is recognised.
-        fields: The columns of the rollouts and their sources; of several sources, the first that has a value is used.
-        constants: Columns with the same value in every row.
-        drop: Columns of the file that do not pass through.
-        unscored: Values that leave a row unscored; the first that applies is the reason.
-        first_only: A column whose values repeat the same rollouts; only the first value of each file is read.
-        notes: Notes for its users.
-    """
+    """How one format is recognised and read."""
 
     name: str = Described(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
@@ -164,15 +138,7 @@ def names() -> list[str]:
 
 
 def load_preset(source: PresetSource) -> Preset:
-    """Load a preset.
-
-    Args:
-        source: The name of a built-in preset, a path that ends in ``.json``, or the content of such a file.
-
-    Raises:
-        UsageError: There is no such preset.
-        InputError: The file is not a preset; the message lists every mistake with its place.
-    """
+    """Load a preset."""
     if isinstance(source, Mapping):
         return _read(json.dumps(dict(source)), "the preset")
     path = FilePath(source)
@@ -264,10 +230,6 @@ def matching(outlines: Sequence[Any], kind: str) -> list[Preset]:
     """Return the presets that records match with the most specific signature; several if none is more specific.
 
     A file with its own ``completion`` does not match a preset that takes the completion from elsewhere.
-
-    Args:
-        outlines: The outlines of records.
-        kind: The file's format.
     """
     fitting = [
         preset
@@ -295,18 +257,7 @@ def laid_out(
     first: Sequence[Any] = (),
     detected: bool = False,
 ) -> Layout:
-    """Return the layout of a preset, overridden by the user's mapping.
-
-    Args:
-        preset: The preset; None for the user's mapping alone.
-        mapping: A name, and the column or the path (``$.a.b``) that it comes from.
-        sure: Whether the file's records match the preset; if not, the completion is required.
-        first: Values of ``first_only`` that are read.
-        detected: Whether the preset was detected rather than named, so that it must not override the records' own completion.
-
-    Raises:
-        UsageError: A path is not valid.
-    """
+    """Return the layout of a preset, overridden by the user's mapping."""
     fields = {} if preset is None else {name: Field(name, _sources(source)) for name, source in preset.fields.items()}
     if not sure and "completion" in fields:
         fields["completion"] = Field("completion", fields["completion"].sources, required=True)

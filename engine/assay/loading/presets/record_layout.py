@@ -30,7 +30,6 @@ class Source:
     """The source of a value.
 
     Attributes:
-        path: Path of the value.
         by: Name of the extractor that converts it; ``""`` for none.
     """
 
@@ -46,8 +45,6 @@ class Field:
     """A column of the rollouts.
 
     Attributes:
-        name: Its name.
-        sources: Its sources; the first that has a value is used.
         required: Whether a user named it, so that it must exist.
     """
 
@@ -69,9 +66,7 @@ class Failure:
     """A value that marks a failed rollout, whose row is unscored.
 
     Attributes:
-        path: Path of the value.
         fine: Values that do not mark a failure, besides null.
-        says: The reason; the value follows.
         by: Name of the extractor that converts the value; ``""`` for none.
     """
 
@@ -95,10 +90,6 @@ class Layout:
     """How records become rollouts.
 
     Attributes:
-        fields: The columns read from a record.
-        constants: Columns with the same value in every row.
-        drop: Columns that do not pass through.
-        failures: Values that leave a row unscored; the first that applies.
         only: A column, and its values in the records to read, because others repeat them. None for all records.
         sole: Whether to reject a record with its own completion, because nobody chose to override it.
     """
@@ -162,8 +153,6 @@ class Layout:
     def _kept(self) -> frozenset[str]:
         return frozenset(column.name for column in self.fields if column.stays)
 
-    # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────
-
     def rows(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the rollouts of a record: one for each element of the list if there is one, and at least one."""
         self._refuse_own_completion(record)
@@ -204,14 +193,8 @@ class Layout:
         reasons = (failure.reason(_at(failure.path, record, item)) for failure in self.failures)
         return next((reason for reason in reasons if reason is not None), None)
 
-    # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────
-
     def frame(self, records: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rollouts of a frame of records, in order.
-
-        Raises:
-            ColumnsError: A path that a user named does not exist, or the sources of a column have different types.
-        """
+        """Return the rollouts of a frame of records, in order."""
         if self.only is not None:
             column, values = self.only
             records = records.filter(exactly(column).is_null() | exactly(column).is_in(list(values)))
@@ -289,18 +272,8 @@ class Layout:
                 "Choose one: --preset NAME, or --preset none to use their own.",
             )
 
-    # ── requirements of the result ─────────────────────────────────────────────────────────────────────────────────
-
     def check(self, columns: pl.Schema, outlined: Any) -> None:
-        """Reject a path that a user named but no record has.
-
-        Args:
-            columns: The columns of the rollouts.
-            outlined: The outline of the records, for the message.
-
-        Raises:
-            ColumnsError: There is such a path.
-        """
+        """Reject a path that a user named but no record has."""
         for column in self.fields:
             if column.required and column.name not in columns:
                 error = missing(column.sources[0].path, outlined, "a record")

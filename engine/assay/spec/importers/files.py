@@ -18,11 +18,7 @@ _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 
 
 def import_file(path: Path) -> Imported:
-    """Read a file of promptfoo or of OpenAI's graders.
-
-    Raises:
-        SpecError: It cannot be read, is neither, or nothing in it has a counterpart.
-    """
+    """Read a file of promptfoo or of OpenAI's graders."""
     document = read_document(path)
     name = shown_path(path)
     if is_openai(document.data):

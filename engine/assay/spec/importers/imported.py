@@ -18,13 +18,7 @@ class NoCounterpartError(Exception):
 
 @dataclass
 class Notes:
-    """Remarks on parts of a file, each with its place.
-
-    Attributes:
-        document: The file.
-        left_out: What has no counterpart, and why.
-        differences: What may have other verdicts at times, and why.
-    """
+    """Remarks on parts of a file, each with its place."""
 
     document: Document
     left_out: list[str] = field(default_factory=list)
@@ -45,14 +39,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Imported:
-    """A spec from another tool's file.
-
-    Attributes:
-        spec: The spec as plain data.
-        tasks: A row for each test, with the columns that the spec reads; empty if it reads none.
-        left_out: What has no counterpart: a line for each part, with its place and the reason.
-        differences: What may have other verdicts at times, likewise.
-    """
+    """A spec from another tool's file."""
 
     spec: Mapping[str, Any]
     tasks: Sequence[Mapping[str, Any]]
@@ -91,11 +78,7 @@ def numbered_ids(checks: Sequence[dict[str, Any]], taken: set[str] | None = None
 
 
 def check_threshold(value: float, field: str = "threshold") -> None:
-    """Check that a threshold can be one of scores between 0 and 1.
-
-    Raises:
-        NoCounterpartError: Every score reaches it, or none.
-    """
+    """Check that a threshold can be one of scores between 0 and 1."""
     if not 0 < value <= 1:
         raise NoCounterpartError(f"`{field}` is {value:g}, and a threshold is above 0 and at most 1")
 

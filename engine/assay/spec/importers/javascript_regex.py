@@ -25,11 +25,7 @@ _WHOLE = {"[]": "(?!)", "[^]": r"[\s\S]", ".": r"[^\n\r\u2028\u2029]", "$": r"\Z
 
 
 def python_pattern(pattern: str) -> str:
-    """Return a pattern with which ``re.search`` finds what JavaScript's ``RegExp.test`` does.
-
-    Raises:
-        NoCounterpartError: There is none.
-    """
+    """Return a pattern with which ``re.search`` finds what JavaScript's ``RegExp.test`` does."""
     translated, end, in_class = "", 0, False
     while match := (_CLASS_TOKEN if in_class else _TOKEN).match(pattern, end):
         translated += (_in_class if in_class else _outside)(match)
@@ -43,7 +39,6 @@ def python_pattern(pattern: str) -> str:
 
 
 def _in_class(match: re.Match[str]) -> str:
-    """Translate a token between brackets."""
     kind, escaped = match.lastgroup, match["escaped"]
     if kind in ("closing", "plain"):
         return re.escape(match[0]) if match[0] in "[&|~" else match[0]
@@ -55,7 +50,6 @@ def _in_class(match: re.Match[str]) -> str:
 
 
 def _outside(match: re.Match[str]) -> str:
-    """Translate a token outside of brackets."""
     kind, escaped = str(match.lastgroup), match["escaped"] or ""
     if kind == "foreign":
         raise NoCounterpartError(f"{match[0]} is not of JavaScript's patterns, where the assertion always fails")
@@ -69,7 +63,6 @@ def _outside(match: re.Match[str]) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    """Translate an escape that stands for one character."""
     if match["control"]:
         return re.escape(chr(ord(match["control"]) % 32))
     if match["pair"]:

@@ -52,7 +52,6 @@ def is_openai(data: Any) -> bool:
 
 
 def _nested(data: Mapping[str, Any]) -> tuple[Place, Any] | None:
-    """Return the grader of a fine-tuning job, with its place."""
     for path in (("grader",), ("reinforcement", "grader"), ("method", "reinforcement", "grader")):
         value: Any = data
         for step in path:
@@ -83,7 +82,6 @@ def read_openai(document: Document) -> Imported:
 
 
 def _all(graders: list[Any], path: Place, notes: Notes, *, alone: bool = False) -> list[dict[str, Any]]:
-    """Return the checks of graders that all have to pass."""
     checks = []
     for at, grader in enumerate(graders):
         place = path if alone else (*path, at)
@@ -95,17 +93,6 @@ def _all(graders: list[Any], path: Place, notes: Notes, *, alone: bool = False) 
 
 
 def _check(grader: Any, *, summed: bool = False, name: Any = None, weight: float | None = None) -> dict[str, Any]:
-    """Return the check of a grader.
-
-    Args:
-        grader: The grader.
-        summed: Whether its score is one of a sum.
-        name: Its name, if it is not in the grader.
-        weight: Its weight, if it has one.
-
-    Raises:
-        NoCounterpartError: There is none.
-    """
     if not isinstance(grader, dict):
         raise NoCounterpartError(f"expected an object, got {named(grader)}")
     kind = grader.get("type")
@@ -151,7 +138,6 @@ def _text_similarity(grader: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reference(grader: Mapping[str, Any]) -> Any:
-    """Return what a grader compares with."""
     return reference_to(_text(grader, "reference"), _column)
 
 
@@ -163,7 +149,6 @@ def _text(grader: Mapping[str, Any], name: str) -> str:
 
 
 def _column(path: str) -> str:
-    """Return the column of a template's path."""
     root, _, rest = path.partition(".")
     if root != "item" or not rest:
         raise NoCounterpartError(f"`{{{{{path}}}}}` is not a field of `item`")
@@ -186,7 +171,6 @@ def _source(grader: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, Any]:
-    """Return the spec of graders whose scores a formula combines."""
     members = _members(grader.get("graders"))
     formula = grader.get("calculate_output")
     try:
@@ -217,7 +201,6 @@ def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, An
 
 
 def _members(graders: Any) -> dict[str, tuple[str | int, Any]]:
-    """Return graders by name, each with its place: they are an object, or a list in which each has a name."""
     if isinstance(graders, dict):
         return {str(name): (name, grader) for name, grader in graders.items()}
     listed = graders if isinstance(graders, list) else [graders]

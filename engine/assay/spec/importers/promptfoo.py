@@ -47,23 +47,14 @@ def read_promptfoo(document: Document) -> Imported:
 
 @dataclass(frozen=True)
 class _Hole:
-    """The place of a value that each test brings.
-
-    Attributes:
-        kind: The type of the values.
-    """
+    """The place of a value that each test brings."""
 
     kind: str
 
 
 @dataclass
 class _Slot:
-    """An assertion that tests share, except for its values.
-
-    Attributes:
-        check: Its check, with a ``_Hole`` for each value.
-        values: The values of each test that has it, by the number of the test.
-    """
+    """An assertion that tests share, except for its values."""
 
     check: dict[str, Any]
     values: dict[int, list[Any]] = field(default_factory=dict)
@@ -85,11 +76,9 @@ class _Reader:
 
     @property
     def graded(self) -> bool:
-        """Whether a threshold decides, not the verdicts of assertions."""
         return self.threshold is not None
 
     def read(self) -> Imported:
-        """Return the spec and the task table."""
         if self.config.get("scenarios"):
             self.notes.leave_out(("scenarios",), "a scenario stands for several tests; write these tests")
         self._look_at_options(self.default, ("defaultTest",))
@@ -107,8 +96,6 @@ class _Reader:
         name = self.config.get("description")
         spec = ({"name": name} if isinstance(name, str) and name else {}) | spec | {"checks": checks}
         return Imported(spec, self._tasks(columns), self.notes.left_out, self.notes.differences)
-
-    # ── parts of the file ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _listed(self, value: Any, path: Place) -> list[Any]:
         """Return a list; anything else is left out."""
@@ -129,7 +116,6 @@ class _Reader:
         return {}
 
     def _look_at_options(self, test: Mapping[str, Any], path: Place) -> None:
-        """Leave out what changes the output or the score by code."""
         options = test.get("options")
         for name in ("transform", "postprocess"):
             if isinstance(options, dict) and options.get(name):
@@ -163,10 +149,7 @@ class _Reader:
         tests = [self.default, *(test for test in self.tests if isinstance(test, dict))]
         return {str(name) for test in tests if isinstance(test.get("vars"), dict) for name in test["vars"]}
 
-    # ── assertions ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _checks(self, listed: Any, path: Place, graded: bool) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """Yield the check of each assertion that has one, with its place."""
         for at, given in enumerate(self._listed(listed, path)):
             place = (*path, at)
             try:
@@ -180,7 +163,6 @@ class _Reader:
                 yield place, check
 
     def _resolved(self, given: Any) -> Mapping[str, Any]:
-        """Return an assertion, from the templates of the file if it refers to one."""
         if not isinstance(given, dict):
             raise NoCounterpartError(f"expected an object, got {named(given)}")
         reference = given.get("$ref")
@@ -227,15 +209,12 @@ class _Reader:
         return {**group, "negate": True} if str(given["type"]).startswith(NOT) else group
 
     def _column(self, path: str) -> str:
-        """Return the column of a variable."""
         root = path.partition(".")[0].partition("[")[0]
         if root not in self._variables():
             reason = "it is no variable of a test" + (": the environment is not read" if root == "env" else "")
             raise NoCounterpartError(f"`{{{{{path}}}}}`: {reason}")
         self.names[root] = None
         return path
-
-    # ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _slots(self) -> list[_Slot]:
         """Return the assertions of tests: those that differ in values only are together, the first of each test, then the second."""
@@ -256,13 +235,7 @@ class _Reader:
         return [*slots.values()]
 
     def _filled(self, slot: _Slot, marks: Iterator[str], columns: dict[str, dict[int, Any]]) -> dict[str, Any]:
-        """Return the check of a slot; what differs becomes columns.
-
-        Args:
-            slot: The assertion.
-            marks: Names of further columns.
-            columns: Takes the columns: the value of each test, by its number.
-        """
+        """Return the check of a slot; what differs becomes columns."""
         by_test = [*slot.values.values()]
         in_all = len(by_test) == len(self.tests)
         fillings: list[Any] = []
@@ -282,7 +255,6 @@ class _Reader:
         return {**check, "when": {"column": mark, "exists": True}}
 
     def _tasks(self, columns: Mapping[str, Mapping[int, Any]]) -> list[dict[str, Any]]:
-        """Return a row for each test: its variables that the spec names, and what differs."""
         if not (columns or self.names):
             return []
         defaults = self.default.get("vars")
@@ -311,7 +283,6 @@ class _Reader:
 
 
 def _with_holes(check: Mapping[str, Any], values: list[Any]) -> dict[str, Any]:
-    """Return a check with holes for the values that a column may bring, and add these to a list."""
     holed = dict(check)
     if "checks" in holed:
         holed["checks"] = [_with_holes(part, values) for part in holed["checks"]]
@@ -327,7 +298,6 @@ def _with_holes(check: Mapping[str, Any], values: list[Any]) -> dict[str, Any]:
 
 
 def _refilled(check: Mapping[str, Any], fillings: Iterator[Any]) -> dict[str, Any]:
-    """Return a check with its holes filled, in order."""
     filled = dict(check)
     if "checks" in filled:
         filled["checks"] = [_refilled(part, fillings) for part in filled["checks"]]

@@ -21,13 +21,10 @@ class Assertion:
     """An assertion, without ``not-``.
 
     Attributes:
-        type: Its type.
         value: Its value; None if it has none.
         threshold: Its threshold; None if it has none.
-        fields: All its fields.
         inverse: Whether it is negated.
         graded: Whether its score counts, not its verdict.
-        column_of: Returns the column path of a template's path.
     """
 
     type: str
@@ -39,19 +36,11 @@ class Assertion:
     column_of: Callable[[str], str]
 
     def text(self) -> Any:
-        """Return the value as a text or a reference.
-
-        Raises:
-            NoCounterpartError: It is none.
-        """
+        """Return the value as a text or a reference."""
         return self._reference(self.value)
 
     def texts(self) -> Any:
-        """Return the value as a list of texts and references.
-
-        Raises:
-            NoCounterpartError: It is none.
-        """
+        """Return the value as a list of texts and references."""
         if isinstance(self.value, str) and len(pieces_of(self.value)) > 1:
             raise NoCounterpartError(
                 "a template stands in a text that is split at commas after it is filled: write a list"
@@ -66,22 +55,14 @@ class Assertion:
         return self.texts() if isinstance(self.value, list) else self.text()
 
     def data(self) -> Any:
-        """Return the value as JSON data without templates.
-
-        Raises:
-            NoCounterpartError: It has one.
-        """
+        """Return the value as JSON data without templates."""
         for text in _texts_in(self.value):
             if len(pieces_of(text)) > 1:
                 raise NoCounterpartError("a template stands within an object")
         return self.value
 
     def pattern(self) -> Any:
-        """Return the value as a pattern or a reference to one.
-
-        Raises:
-            NoCounterpartError: Python has no such pattern.
-        """
+        """Return the value as a pattern or a reference to one."""
         if not isinstance(self.value, str) or not self.value:
             raise NoCounterpartError(f"`value` is {named(self.value)}, not a pattern")
         pieces = pieces_of(self.value)
@@ -92,11 +73,7 @@ class Assertion:
         raise NoCounterpartError("a template is part of a pattern")
 
     def limit(self, default: float | None = None) -> float:
-        """Return the threshold.
-
-        Raises:
-            NoCounterpartError: There is none.
-        """
+        """Return the threshold."""
         limit = default if self.threshold is None else self.threshold
         if limit is None:
             raise NoCounterpartError("it has no `threshold`")
@@ -128,11 +105,7 @@ def text_of(value: Any) -> str:
 
 
 def comma_separated(text: str) -> list[str]:
-    """Return the items of a text, separated by commas; an item may stand in double quotes.
-
-    Raises:
-        NoCounterpartError: A quote is not closed, or something follows a quoted item.
-    """
+    """Return the items of a text, separated by commas; an item may stand in double quotes."""
     items, at = [], 0
     while at < len(text):
         if text[at].isspace() or text[at] == ",":
@@ -152,7 +125,6 @@ def comma_separated(text: str) -> list[str]:
 
 
 def _quoted_item(text: str, at: int) -> tuple[str, int]:
-    """Return a quoted item and where it ends, from behind its quote."""
     item = ""
     while at < len(text):
         if text[at : at + 2] in ('\\"', "\\\\", '""'):
@@ -172,9 +144,6 @@ def _texts_in(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for item in value for text in _texts_in(item)]
     return [value] if isinstance(value, str) else []
-
-
-# ── texts ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _not_empty(assertion: Assertion) -> None:
@@ -214,7 +183,6 @@ def _regex(assertion: Assertion) -> dict[str, Any]:
 
 
 def _counted(assertion: Assertion) -> dict[str, Any]:
-    """Return the check for `word-count` or `character-count`: a number, or the least and the greatest one."""
     value = assertion.value
     if isinstance(value, str):
         try:
@@ -228,11 +196,7 @@ def _counted(assertion: Assertion) -> dict[str, Any]:
     return {"type": "count", "of": "words" if assertion.type == "word-count" else "chars", **bounds}
 
 
-# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _schema(assertion: Assertion) -> Any:
-    """Return the schema that an assertion gives, None if it gives none."""
     schema = assertion.data()
     if isinstance(schema, str) and schema:
         if schema.startswith("file://"):
@@ -276,9 +240,6 @@ def _json_within(assertion: Assertion) -> dict[str, Any]:
     return {**check, "on": [{"json": {"at": "first"}}], **around}
 
 
-# ── similarity ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _similarity(metric: str, default: float) -> Callable[[Assertion], dict[str, Any]]:
     def check(assertion: Assertion) -> dict[str, Any]:
         similarity = {"type": "similarity", "metric": metric, "value": assertion.either()}
@@ -292,9 +253,6 @@ def _distance(assertion: Assertion) -> dict[str, Any]:
     return {"type": "similarity", "metric": "levenshtein_distance", "value": assertion.text(), "maxDistance": distance}
 
 
-# ── numbers and words beside the text ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _at_most(column: str) -> Callable[[Assertion], dict[str, Any]]:
     def check(assertion: Assertion) -> dict[str, Any]:
         return {"type": "number_range", "max": assertion.limit(), "on": [{"column": column}]}
@@ -304,9 +262,6 @@ def _at_most(column: str) -> Callable[[Assertion], dict[str, Any]]:
 
 def _finish_reason(assertion: Assertion) -> dict[str, Any]:
     return {"type": "equals", "value": assertion.text(), "on": [{"column": "finish_reason"}]}
-
-
-# ── tools ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _tool_names(assertion: Assertion) -> list[str]:
@@ -444,16 +399,7 @@ _NONE = {
 def assertion_check(
     assertion: Mapping[str, Any], *, graded: bool, column_of: Callable[[str], str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the type of an assertion, without ``not-``, and its check.
-
-    Args:
-        assertion: A single assertion.
-        graded: Whether its score counts, not its verdict.
-        column_of: Returns the column path of a template's path.
-
-    Raises:
-        NoCounterpartError: There is no such check.
-    """
+    """Return the type of an assertion, without ``not-``, and its check."""
     kind = assertion.get("type")
     if not isinstance(kind, str):
         raise NoCounterpartError(f"`type` is {named(kind)}, not the name of an assertion")

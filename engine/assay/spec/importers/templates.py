@@ -12,11 +12,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[\d+\])*", re.ASCII)
 
 
 def pieces_of(text: str) -> list[str]:
-    """Split a text at its templates: literal text and paths by turns, beginning with literal text.
-
-    Raises:
-        NoCounterpartError: A template is more than a path.
-    """
+    """Split a text at its templates: literal text and paths by turns, beginning with literal text."""
     pieces, end = [], 0
     for match in _TAG.finditer(text):
         inside = (match[1] or "").strip().strip("-").strip()
@@ -31,16 +27,7 @@ def pieces_of(text: str) -> list[str]:
 
 
 def reference_to(text: str, column_of: Callable[[str], str], change: Callable[[str], str] = str) -> Any:
-    """Return a text without templates as it is, one that is a template as ``{column: …}``, and another as ``{template: …}``.
-
-    Args:
-        text: The text.
-        column_of: Returns the column path of a template's path; it may raise ``NoCounterpartError``.
-        change: Changes literal text.
-
-    Raises:
-        NoCounterpartError: There is none.
-    """
+    """Return a text without templates as it is, one that is a template as ``{column: …}``, and another as ``{template: …}``."""
     pieces = pieces_of(text)
     if len(pieces) == 1:
         return change(text)

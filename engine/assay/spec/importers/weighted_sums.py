@@ -13,15 +13,7 @@ _WORDS = ("min", "max")
 
 
 def combination(formula: Any, names: Collection[str]) -> tuple[str, dict[str, float]]:
-    """Return how a formula combines scores, ``sum``, ``min`` or ``max``, and the weight of each score in it.
-
-    Args:
-        formula: An expression of numbers, names, ``+ - * /`` and parentheses, or ``min`` or ``max`` of names.
-        names: The names of scores.
-
-    Raises:
-        NoCounterpartError: It is another formula.
-    """
+    """Return how a formula combines scores, ``sum``, ``min`` or ``max``, and the weight of each score in it."""
     if not isinstance(formula, str) or len(formula) > _LONGEST:
         raise NoCounterpartError("`calculate_output` is not a formula")
     try:
@@ -43,7 +35,6 @@ def combination(formula: Any, names: Collection[str]) -> tuple[str, dict[str, fl
 
 
 def _linear(tree: ast.AST, names: Collection[str]) -> tuple[float, dict[str, float]]:
-    """Return the constant and the weights of a linear expression."""
     if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float) and not isinstance(tree.value, bool):
         return float(tree.value), {}
     if isinstance(tree, ast.Name) and tree.id in names:
