@@ -37,7 +37,7 @@ ROOMS = (
     ),
     *("checks.mathematics", "checks.expectations", "checks.registry"),
     *("functions", "classes", "rewards", "spec", "spec.importers", "aggregating"),
-    *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
+    *("loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *(
         "fns",
         "protocols",

@@ -19,8 +19,7 @@ from waiting import PATIENCE, interrupt_at, until, without_waiting
 
 import assay
 from assay.functions import registry as fns
-from assay.loading.formats.files import Cut, combined
-from assay.loading.formats.format import open_each
+from assay.loading.formats.files import Cut, combined, open_each
 from assay.loading.formats.reading import Reading
 from assay.runs.shards import Shard, cut, read_counts
 

@@ -7,7 +7,7 @@ import pytest
 from polars.exceptions import PanicException
 
 import assay
-from assay.loading.formats.format import open_each
+from assay.loading.formats.files import open_each
 from assay.loading.formats.reading import Reading
 from assay.runs import streaming
 from assay.system.signals import interruptible, signalled

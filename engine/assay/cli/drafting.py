@@ -15,7 +15,7 @@ from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION
 from assay.options import ReadingOptions, settle
 from assay.scoring.in_memory import score
-from assay.spec.shorthand import as_flow
+from assay.spec.reader import as_flow
 
 _ROWS = 200
 _COMPLETIONS = ("response", "output", "generation", "model_output", "generated_text", "text", "prediction", "messages")

@@ -12,8 +12,8 @@ from typing import Any
 
 from assay.errors import InputError, quoted, shown_path
 from assay.loading.folders import expand
-from assay.loading.formats.format import LINES, format_of
-from assay.loading.formats.lines import Source, cut
+from assay.loading.formats.files import LINES, format_of
+from assay.loading.formats.jsonl import Source, cut
 from assay.loading.formats.reading import Reading
 from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import scan

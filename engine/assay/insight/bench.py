@@ -19,8 +19,8 @@ from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
-from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.names import COMPLETION
 from assay.options import BenchOptions, ScoreOptions, documented, settle

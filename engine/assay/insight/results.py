@@ -18,8 +18,7 @@ from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, lis
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
-from assay.loading.formats.files import ENGINE_ERRORS, combined
-from assay.loading.formats.format import open_each
+from assay.loading.formats.files import ENGINE_ERRORS, combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID

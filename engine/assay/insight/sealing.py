@@ -25,8 +25,8 @@ from assay.expressions.readable import readable
 from assay.insight.pairing import AFTER, BEFORE, changed
 from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
-from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import batches
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
 from assay.names import FUNCTION, IN_PROCESS, MANIFEST, NATIVE

@@ -26,8 +26,8 @@ from assay.insight.diffing import Diff, changes
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.insight.stats import fixed_mean, fixed_sums
-from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
 from assay.scoring.in_memory import engine_error

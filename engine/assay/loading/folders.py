@@ -12,11 +12,9 @@ import polars as pl
 
 from assay.errors import InputError, counted, shown_path
 from assay.expressions.lane import exactly
-from assay.loading.documents.document import form_of
-from assay.loading.formats.engine_source import pick
-from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.format import SUFFIXES, known_suffixes, suffix_of
-from assay.loading.formats.reading import BadRow, File, Unit
+from assay.loading.formats.documents import form_of
+from assay.loading.formats.files import ENGINE_ERRORS, SUFFIXES, known_suffixes, suffix_of
+from assay.loading.formats.reading import File, pick
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST, PROVENANCE_KEY
 from assay.system.special_files import likely_file, what_is
@@ -100,7 +98,7 @@ def _some(files: Sequence[Path]) -> str:
 
 
 @dataclass(frozen=True)
-class InFolder:
+class InFolder(File):
     """A ``File`` with a column for each ``name=value`` in its path.
 
     Attributes:
@@ -111,31 +109,6 @@ class InFolder:
     columns: tuple[tuple[str, Any, pl.DataType], ...]
 
     @property
-    def path(self) -> Path:
-        """Path of the file."""
-        return self.within.path
-
-    @property
-    def schema(self) -> pl.Schema:
-        """Its columns."""
-        return pl.Schema({**self.within.schema, **{name: dtype for name, _, dtype in self.columns}})
-
-    @property
-    def units(self) -> tuple[Unit, ...]:
-        """Its units."""
-        return self.within.units
-
-    @property
-    def bad(self) -> tuple[BadRow, ...]:
-        """Its malformed lines."""
-        return self.within.bad
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the user."""
-        return self.within.notes
-
-    @property
     def _values(self) -> list[pl.Expr]:
         return [
             pl.coalesce(*([exactly(name)] if name in self.within.schema else []), pl.lit(value, dtype)).alias(name)
@@ -143,11 +116,9 @@ class InFolder:
         ]
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """Return the rows of some units."""
         return self.within.scan(first, last).with_columns(self._values)
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the same rows, with some of the columns."""
         own = [name for name in names if name in self.within.schema]
         for frame in self.within.read(first, last, own or list(self.within.schema)[:1], rows):
             values = [value for value in self._values if value.meta.output_name() in names]
@@ -165,7 +136,7 @@ def in_folders(files: Sequence[File], names: Mapping[Path, str]) -> list[File]:
         for name, value in parts.items():
             values.setdefault(name, []).extend([] if value is None else [value])
     whole = {name for name, texts in values.items() if texts and all(map(_is_whole, texts))}
-    return [_in_folder(file, parts, whole) if parts else file for file, parts in zip(files, said, strict=True)]
+    return [_in_folder(file, parts, whole) for file, parts in zip(files, said, strict=True)]
 
 
 def _said(path: Path) -> dict[str, str | None]:
@@ -179,10 +150,13 @@ def _is_whole(text: str) -> bool:
 
 
 def _in_folder(file: File, parts: Mapping[str, str | None], whole: set[str]) -> File:
-    columns = []
+    columns: list[tuple[str, Any, pl.DataType]] = []
     for name, text in parts.items():
         own, of_folders = file.schema.get(name, pl.Null()), pl.Int64() if name in whole else pl.String()
         if own in (pl.Null, pl.String) or (own.is_integer() and name in whole):
             dtype = of_folders if own == pl.Null else own
             columns.append((name, int(text) if text is not None and dtype.is_integer() else text, dtype))
-    return InFolder(file, tuple(columns)) if columns else file
+    if not columns:
+        return file
+    schema = pl.Schema({**file.schema, **{name: dtype for name, _, dtype in columns}})
+    return InFolder(file.path, schema, file.units, file, tuple(columns), bad=file.bad, notes=file.notes)

@@ -4,7 +4,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,14 +15,13 @@ from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_te
 from assay.expressions.completion import completion_source, completions_hint
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
-from assay.loading.detection import Choice, Preview, choose, preview, preview_remote
-from assay.loading.documents.document import form_of
 from assay.loading.folders import InFolder, expand, in_folders
-from assay.loading.formats.files import Cut, Files, combined
-from assay.loading.formats.format import LINES, first_line, format_of, open_each
+from assay.loading.formats.documents import form_of
+from assay.loading.formats.files import ENGINE_ERRORS, LINES, Cut, Files, combined, first_line, format_of, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, changed, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
-from assay.loading.presets.preset import NONE
+from assay.loading.presets.preset import NONE, Preset, PresetSource, laid_out, load_preset, matching
+from assay.loading.presets.record_layout import Layout
 from assay.names import BAD, COMPLETION, HIDDEN
 from assay.options import ReadingOptions, documented, settle
 from assay.system.processes import prepare_process
@@ -30,8 +29,166 @@ from assay.system.redaction import redacted
 from assay.system.special_files import engine_path, is_stream, open_input, path_of, regular
 from assay.system.spool import spool
 from assay.values.column import STRUCTURED
-from assay.values.paths import merged
+from assay.values.paths import is_path, merged, outline, outline_of
 from assay.values.rows import from_rows, library_of, table_of
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What can be told of a source before it is chosen how to read it.
+
+    Attributes:
+        kind: The name of its format.
+        peek: Returns the first records, or, for formats with column types, a lazy frame; no row of it is read.
+        path: The file, or the copy of a URL.
+        file: The open file, if it had to be opened to see what it is.
+    """
+
+    name: str
+    kind: str
+    peek: Callable[[], pl.LazyFrame | Sequence[Mapping[str, Any]]] = tuple
+    path: Path | None = None
+    remote: Remote | None = None
+    file: File | None = None
+
+    @cached_property
+    def _seen(self) -> pl.LazyFrame | Sequence[Mapping[str, Any]]:
+        return self.peek()
+
+    @cached_property
+    def outlines(self) -> tuple[Any, ...]:
+        """The outline of each of the first records, or one for all. A file that cannot be read fails later, on opening."""
+        try:
+            if isinstance(self._seen, pl.LazyFrame):
+                return (outline_of(pl.Struct(self._seen.collect_schema())),)
+            return tuple(map(outline, self._seen))
+        except (*ENGINE_ERRORS, InputError):
+            return ()
+
+    def first_of(self, column: str) -> list[Any]:
+        """Return a list with the first value of a column, empty if there is none."""
+        frame = self._seen
+        if not isinstance(frame, pl.LazyFrame):
+            return [record[column] for record in frame if record.get(column) is not None][:1]
+        if column not in frame.collect_schema():
+            return []
+        try:
+            return frame.select(exactly(column)).drop_nulls().head(1).collect().to_series().to_list()
+        except (*ENGINE_ERRORS, InputError):
+            return []
+
+
+def probe(source: Path | Remote, reading: Reading) -> Facts:
+    """Return what can be told of a file, or of a URL, which is copied or opened for that."""
+    remote = source if isinstance(source, Remote) else None
+    if remote is not None and remote.kind.scan_url is not None:
+        file = remote.open()
+        return Facts(file.name, remote.kind.name, file.scan, None, remote, file)
+    path = source.copy() if isinstance(source, Remote) else source
+    kind = format_of(path)
+
+    def peek() -> pl.LazyFrame | Sequence[Mapping[str, Any]]:
+        if kind.has_types:
+            return kind.open([(path, str(path))], replace(reading, verify_checksums=False))[0].scan()
+        return () if kind.records is None else kind.records(path, reading)
+
+    return Facts(str(path) if remote is None else remote.shown, kind.name, peek, path, remote)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen way to read files.
+
+    Attributes:
+        layout: The source of each column; None to read the records as they are.
+        name: Name of the preset; ``""`` for none.
+        how: ``detected``, or the option that named it.
+    """
+
+    layout: Layout | None = None
+    name: str = ""
+    how: str = ""
+
+    def reading(self, reading: Reading, kind: str) -> Reading:
+        """Return the options for a file of some format, before the layout is applied; with ``reshape``, its rows are rollouts."""
+        if self.layout is None:
+            return reading
+        if self.layout.is_flat:
+            return replace(reading, mapping=self.layout.renamed)
+        return replace(reading, mapping={}, reshape=self.layout.rows if kind == LINES.name else None)
+
+    def description(self, columns: Sequence[str]) -> str:
+        """Describe the choice for the summary and the provenance; ``""`` if there is nothing to say."""
+        if not self.name and self.layout is None:
+            return ""
+        fields = () if self.layout is None else self.layout.fields
+        parts = [str(field) for field in fields if field.name in columns and not field.stays]
+        if self.layout is not None and self.layout.each is not None:
+            parts.append(f"a row for each element of `{self.layout.each}`")
+        if self.layout is not None and self.layout.only is not None:
+            column, values = self.layout.only
+            parts.append(f"only where {column} is {' or '.join(map(str, values))}")
+        prefix = f"read as {self.name} ({self.how})" if self.name else "read by --map"
+        return f"{prefix}: {', '.join(parts) or 'the columns have the names that Assay reads'}"
+
+
+def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mapping[str, str]) -> Choice:
+    """Choose how to read sources: as the preset that the caller names, else as the one whose signature all of them match.
+
+    Raises:
+        UsageError: There is no such preset, or a path is not valid.
+        InputError: A file matches several presets, or the files do not all match the same one.
+    """
+    named = None if preset is None or preset == NONE else load_preset(preset)
+    chosen = _detected(sources) if preset is None else named
+    has_paths = any(map(is_path, mapping.values()))
+    if chosen is None:
+        return Choice(laid_out(None, mapping)) if has_paths else Choice()
+    how = "detected" if named is None else "--preset"
+    if chosen.changes_nothing and not has_paths:
+        return Choice(None, chosen.name, how)
+    is_sure = all(chosen.signature.fits(facts.outlines) for facts in sources)
+    column = chosen.first_only
+    first = [value for facts in sources for value in facts.first_of(column)] if column is not None else []
+    layout = laid_out(chosen, mapping, sure=is_sure, first=[*dict.fromkeys(first)], detected=named is None)
+    kinds = {facts.kind for facts in sources}
+    if len(kinds) > 1 and not layout.is_flat:
+        raise InputError(
+            f"The preset `{chosen.name}` cannot read {' and '.join(sorted(kinds))} files in one run.",
+            "Score them separately.",
+        )
+    return Choice(layout, chosen.name, how)
+
+
+def _detected(sources: Sequence[Facts]) -> Preset | None:
+    """Return the preset that all files match; presets that change nothing may differ."""
+    presets = [_fitting(facts) for facts in sources]
+    if all(preset is None or preset.changes_nothing for preset in presets):
+        return presets[0] if len({preset and preset.name for preset in presets}) == 1 else None
+    other = next((index for index, preset in enumerate(presets) if preset != presets[0]), None)
+    if other is not None:
+        names = [
+            f"{shown_path(sources[index].name)} is {'not recognised' if (preset := presets[index]) is None else preset.name}"
+            for index in (0, other)
+        ]
+        raise InputError(
+            f"The files have different formats: {', '.join(names)}.",
+            "Score them separately, or name one with --preset NAME.",
+        )
+    return presets[0]
+
+
+def _fitting(facts: Facts) -> Preset | None:
+    presets = matching(facts.outlines, facts.kind)
+    if len(presets) > 1 and not all(preset.changes_nothing for preset in presets):
+        names = [preset.name for preset in presets]
+        ways = [f"--preset {name}" for name in (*names, NONE)]
+        raise InputError(
+            f"{shown_path(facts.name)} matches several presets: {', '.join(names)}.",
+            f"Choose one: {' | '.join(ways)} (as it is).",
+        )
+    return presets[0] if len(presets) == 1 else None
+
 
 _logger = logging.getLogger(__name__)
 
@@ -179,24 +336,24 @@ def _arranged(
 
 
 def _open_object(source: Any, reading: Reading) -> Rollouts:
+    """Open rollouts in memory."""
     name, mapping = library_of(source), reading.mapping
     preset = NONE if reading.preset is None else reading.preset
     if isinstance(source, list | tuple):
-        preview_of_rows = Preview(
-            name, LINES.name, lambda: [row for row in source[:_PREVIEW_ROWS] if isinstance(row, Mapping)]
-        )
-        chosen = choose([preview_of_rows], preset, mapping)
+        first = [row for row in source[:_PREVIEW_ROWS] if isinstance(row, Mapping)]
+        facts = Facts(name, LINES.name, lambda: first)
+        chosen = choose([facts], preset, mapping)
         reading = chosen.reading(reading, LINES.name)
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
         frame = from_rows(rows, reading.mapping, reading.exact)
-        outlines = None if reading.reshape is None else preview_of_rows.outlines
+        outlines = None if reading.reshape is None else facts.outlines
         return _arranged(Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),)), chosen, mapping, outlines)
     if isinstance(source, pl.LazyFrame):
         rollouts = Rollouts(source, (InputFile(name),))
     else:
         frame = table_of(source, mapping, reading.exact)
         rollouts = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
-    return _arranged(rollouts, choose([Preview(name, "ipc", frame=lambda: rollouts.frame)], preset, mapping), mapping)
+    return _arranged(rollouts, choose([Facts(name, "ipc", lambda: rollouts.frame)], preset, mapping), mapping)
 
 
 def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
@@ -214,14 +371,15 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
         files, left_out = expand(regular(Path(path)))
         sources, notes = [*sources, *files], [*notes, *left_out]
     places = {name: place for place, name in enumerate(reading.first)}
-    sources.sort(
-        key=lambda source: places.get(source.shown if isinstance(source, Remote) else path_text(source), len(places))
-    )
+    sources.sort(key=lambda source: places.get(_name(source), len(places)))
     known: set[Path | str] = set()
     for source in sources:
-        if isinstance(source, Path) and not _is_utf8(source):
-            hint = "Rename it, or open it through a link."
-            raise InputError(f"{shown_path(source)}: Polars cannot open a file whose name is not UTF-8.", hint)
+        if isinstance(source, Path):
+            try:
+                engine_path(source)
+            except UnicodeDecodeError:
+                fact = f"{shown_path(source)}: Polars cannot open a file whose name is not UTF-8."
+                raise InputError(fact, "Rename it, or open it through a link.") from None
         real = source.url if isinstance(source, Remote) else source.resolve()
         if real in known:
             shown = source.shown if isinstance(source, Remote) else shown_path(source)
@@ -231,83 +389,66 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
     return replace(rollouts, notes=(*rollouts.notes, *notes))
 
 
+def _name(source: Path | Remote) -> str:
+    return source.shown if isinstance(source, Remote) else path_text(source)
+
+
 def _open_files(
-    sources: Sequence[Path | Remote], original: Reading, names: Mapping[Path, str] | None = None
+    sources: Sequence[Path | Remote], reading: Reading, names: Mapping[Path, str] | None = None
 ) -> Rollouts:
-    """Open files and URLs; ``names`` maps copies to their original names."""
-    local, skipped, tried = _open_remotes(sources, original)
-    previews = [
-        preview_remote(source, original) if isinstance(source, RemoteFile) else preview(source, original)
-        for source in local
-    ]
-    chosen = choose(previews, original.preset, original.mapping)
-    reading = chosen.reading(original, previews[0].kind)
-    opened = in_folders(_open_all(local, reading, original, names or {}, tried), names or {})
-    exact = [reading.mapping.get(name, name) for name in reading.exact]
-    files = combined(opened, skipped, original.memory_limit, exact)
-    check_bad_rows(files.files, original)
+    """Open files and URLs: probe each, choose how to read all, open each; ``names`` maps copies to their original names."""
+    names = names or {}
+    probed, skipped = _probe_all(sources, reading)
+    choice = choose(probed, reading.preset, reading.mapping)
+    chosen = choice.reading(reading, probed[0].kind)
+    fresh = [facts.path for facts in probed if facts.path and not (facts.file or facts.remote)]
+    local = iter(open_each(fresh, chosen, names))
+    opened = in_folders([_opened(facts, chosen) or next(local) for facts in probed], names)
+    exact = [chosen.mapping.get(name, name) for name in chosen.exact]
+    files = combined(opened, skipped, reading.memory_limit, exact)
+    check_bad_rows(files.files, reading)
     notes = [note for file in files.files for note in file.notes]
     notes += [f"skipped: {reason}" for _, reason in files.skipped]
     of_folders = dict.fromkeys(name for file in opened if isinstance(file, InFolder) for name, *_ in file.columns)
     notes += [f"columns from the names of folders: {', '.join(map(printable, of_folders))}"] if of_folders else []
-    left_out = [InputFile(name, rows=0, skipped=reason) for name, reason in files.skipped]
-    inputs = [_input(file, (names or {}).get(file.path, "")) for file in files.files]
-    rollouts = Rollouts(files.scan(), (*inputs, *left_out), files, notes=tuple(notes))
-    outlines = None if reading.reshape is None else [outline for source in previews for outline in source.outlines]
-    return _arranged(rollouts, chosen, original.mapping, outlines)
+    inputs = [_input(file, names.get(file.path, "")) for file in files.files]
+    inputs += [InputFile(name, rows=0, skipped=reason) for name, reason in files.skipped]
+    rollouts = Rollouts(files.scan(), tuple(inputs), files, notes=tuple(notes))
+    outlines = None if chosen.reshape is None else [outline for facts in probed for outline in facts.outlines]
+    return _arranged(rollouts, choice, reading.mapping, outlines)
 
 
-def _open_remotes(
-    sources: Sequence[Path | Remote], reading: Reading
-) -> tuple[list[Path | RemoteFile], list[tuple[str, str]], dict[Path, tuple[File, Reading]]]:
-    local: list[Path | RemoteFile] = []
-    tried: dict[Path, tuple[File, Reading]] = {}
+def _probe_all(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Facts], list[tuple[str, str]]]:
+    """Probe sources; with ``skip_bad_files``, those that cannot be opened are skipped, with the reason."""
+    probed: list[Facts] = []
     skipped: list[tuple[str, str]] = []
     for source in sources:
         try:
-            if reading.skip_bad_files and isinstance(source, Path):
-                named = _named_reading(reading, format_of(source).name)
-                tried[source] = open_each([source], named)[0], named
-            local.append(
-                source.open(_named_reading(reading, source.kind.name)) if isinstance(source, Remote) else source
-            )
+            facts = probe(source, reading)
+            if reading.skip_bad_files and facts.path is not None:
+                # as far as the caller names a preset, it may take the completion from elsewhere
+                named = (
+                    Choice()
+                    if reading.preset is None
+                    else choose([Facts("", facts.kind)], reading.preset, reading.mapping)
+                )
+                as_named = named.reading(reading, facts.kind)
+                opened = _opened(facts, as_named) or open_each([facts.path], as_named)[0]
+                # files of lines are opened again, because all settle the types of their columns together
+                facts = facts if facts.kind == LINES.name else replace(facts, file=opened)
+            probed.append(facts)
         except InputError as error:
-            skipped.append((source.shown if isinstance(source, Remote) else path_text(source), error.fact))
+            skipped.append((_name(source), error.fact))
             if not reading.skip_bad_files or len(skipped) == len(sources):
                 raise
-    return local, skipped, tried
+    return probed, skipped
 
 
-def _named_reading(reading: Reading, kind: str) -> Reading:
-    if reading.preset is None:
-        return reading
-    return choose([Preview("", kind)], reading.preset, reading.mapping).reading(reading, kind)
-
-
-def _open_all(
-    local: Sequence[Path | RemoteFile],
-    reading: Reading,
-    original: Reading,
-    names: Mapping[Path, str],
-    tried: Mapping[Path, tuple[File, Reading]],
-) -> list[File]:
-    """Return the opened files, in order; those that were tried are not opened again, unless they are read differently."""
-    if names:
-        return open_each(list(names), reading, names)
-    paths = [source for source in local if isinstance(source, Path)]
-    # several files of JSON lines settle the types of their columns together
-    alone = len(paths) == 1
-    opened = {
-        path: file
-        for path, (file, named) in tried.items()
-        if named == reading and (alone or format_of(path) is not LINES)
-    }
-    opened |= zip(rest := [path for path in paths if path not in opened], open_each(rest, reading), strict=True)
-    local_files = iter([opened[path] for path in paths])
-    remote_files = (
-        source if reading == original else source.reopen(reading) for source in local if isinstance(source, RemoteFile)
-    )
-    return [next(local_files) if isinstance(source, Path) else next(remote_files) for source in local]
+def _opened(facts: Facts, reading: Reading) -> File | None:
+    """Return the open file of a source that is open, or a copy; None if it is opened together with others."""
+    if facts.file is None and facts.remote and facts.path:
+        return facts.remote.open_copy(facts.path, reading)
+    return facts.file
 
 
 def _input(file: File, name: str) -> InputFile:
@@ -339,14 +480,6 @@ def _open_stdin(reading: Reading) -> Rollouts:
     path = spool(stream, "standard input")
     rollouts = _open_files([path], reading, {path: "standard input"})
     return replace(rollouts, inputs=tuple(replace(file, name="-") for file in rollouts.inputs))
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        engine_path(path)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_stream(path: str) -> bool:

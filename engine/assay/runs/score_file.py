@@ -10,7 +10,7 @@ from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import FailedRunError, UsageError, did_you_mean
-from assay.loading.documents.document import form_of
+from assay.loading.formats.documents import form_of
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle

@@ -13,8 +13,8 @@ from assay.compiling.requirements import reading_for
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.expressions.lane import exactly
-from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN
 from assay.options import ScoreOptions, settle

@@ -7,8 +7,8 @@ import polars.selectors as cs
 
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
-from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import Files
+from assay.loading.formats.reading import batches
 from assay.scoring.summary import Summary
 from assay.thresholds import THRESHOLDS
 from assay.writing.writers import Writer

@@ -17,9 +17,8 @@ from assay.compiling.requirements import check_one_verifier, exact_columns, name
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
-from assay.loading.formats.files import ENGINE_ERRORS, broken_file
-from assay.loading.formats.format import first_line
-from assay.loading.formats.reading import File, name_of
+from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
+from assay.loading.formats.reading import File
 from assay.loading.formats.remote import RemoteFile, hidden_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
@@ -171,7 +170,7 @@ def engine_error(error: BaseException, files: Sequence[File], plan: Plan | None 
         return remote[0].remote.input_error(error)
     fact = f"The engine stopped while reading or scoring: {first_line(error)}"
     if isinstance(error, OSError):  # reading the file again may not reproduce it
-        fact = f"{', '.join(map(name_of, files[:3]))}: {error.strerror or first_line(error)}."
+        fact = f"{', '.join(file.name for file in files[:3])}: {error.strerror or first_line(error)}."
         hint = ""
     broken = broken_file([file for file in files if file not in remote])
     if isinstance(error, PanicException) and not broken:

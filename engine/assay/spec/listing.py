@@ -8,8 +8,8 @@ from assay.checks.base import Check, Example
 from assay.checks.groups import GROUPS
 from assay.checks.registry import CHECKS
 from assay.errors import UsageError, did_you_mean, quoted
+from assay.spec.reader import as_flow
 from assay.spec.scorers import SCORERS
-from assay.spec.shorthand import as_flow
 from assay.steps.base import Step, StepExample
 from assay.steps.registry import STEP_TYPES
 from assay.values.normalizers import list_normalizers

@@ -1,10 +1,13 @@
-"""Read the parts of a verifier from a document, collecting every problem with its place."""
+"""Read the parts of a verifier from a document."""
 
 import itertools
+import json
 import math
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,11 +15,20 @@ from pydantic import ValidationError
 from assay.checks.base import Check
 from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
 from assay.checks.stand_ins import Broken
-from assay.errors import SHOWN, closest, counted, did_you_mean, path_text, printable, quoted, said_by
+from assay.errors import (
+    SHOWN,
+    SpecError,
+    closest,
+    counted,
+    did_you_mean,
+    path_text,
+    printable,
+    quoted,
+    said_by,
+    shown_path,
+)
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, NATIVE, VERIFIER
-from assay.spec.by_class import by_class
-from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
     ParamsError,
     check_threshold,
@@ -29,13 +41,109 @@ from assay.spec.pipeline import (
     role_of,
     with_steps,
 )
-from assay.spec.scorers import Scorer, scorer_of
-from assay.spec.shorthand import meant_check
+from assay.spec.scorers import Scorer, by_class, scorer_of
 from assay.steps.chain import Chain
-from assay.system.documents import Document, Place, named
-from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case
-from assay.values.params import spellings as params_spellings
+from assay.system.documents import Document, Place, named, read_document
+from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case, spellings
 from assay.values.references import is_reference, read_reference
+
+_PLAIN = re.compile(r"[A-Za-z][\w-]*(?: [\w-]+)*")
+_LONGEST = 120
+
+
+def meant_check(data: Any, types: Mapping[str, type[Check]]) -> str:
+    """Return a check as YAML in braces, given a shorthand for it; ``""`` if the shorthand names no check type."""
+    fields = {data: None} if isinstance(data, str) else data if isinstance(data, Mapping) else {}
+    names = {key: name for key in fields if (name := closest(str(key), types, cutoff=0.8))}
+    key = next(iter(names), None)
+    if key is None:
+        return ""
+    value, others = fields[key], {other: inner for other, inner in fields.items() if other != key}
+    params = {} if value is None else {_main_param(types[names[key]]): value}
+    if isinstance(value, Mapping) and not is_reference(value):
+        params = dict(value)
+    written = as_flow({"type": names[key], **params, **others})
+    return written if len(written) <= _LONGEST else as_flow({"type": names[key]})[:-1] + ", …}"
+
+
+def _main_param(check: type[Check]) -> str:
+    if issubclass(check, Group):
+        return "checks"
+    fields = check.Params.model_fields
+    name = check.gold if check.gold in fields else next(iter(fields), "value")
+    return (fields[name].alias if name in fields else None) or name
+
+
+def as_flow(value: Any) -> str:
+    """Return a value as YAML on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{as_flow(str(key))}: {as_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_flow, value))}]"
+    if not isinstance(value, str) or not value.isprintable():
+        return json.dumps(value, ensure_ascii=False, default=str)
+    is_plain = _PLAIN.fullmatch(value) and value.lower() not in ("true", "false", "null")
+    return value if is_plain else "'" + value.replace("'", "''") + "'"
+
+
+_MOST = 64
+"""How many files one verifier may include in all."""
+
+
+class IncludeError(ValueError):
+    """A file that cannot be included; the message says why."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file that a spec is read from.
+
+    Attributes:
+        file: Its path; None for a spec that is no file.
+    """
+
+    file: Path | None
+    types: Callable[[Any], Mapping[str, type[Check]]]
+    above: tuple[Path, ...] = ()
+    all: list[Path] = field(default_factory=list)
+
+    def open(self, path: str) -> "tuple[Document, Origin]":
+        """Read a spec beside this one, or below it."""
+        if self.file is None:
+            raise IncludeError("a spec that is no file has no folder; load it from a file, or write a group")
+        file = _inside(self.file.parent, path)
+        files = (*self.above, Path(os.path.realpath(self.file)))
+        if file in files:
+            names = " → ".join(shown_path(one.name) for one in (*files[files.index(file) :], file))
+            raise IncludeError(f"the specs include each other: {names}")
+        if len(files) > _DEEPEST:
+            raise IncludeError(f"specs are nested more than {_DEEPEST} deep")
+        return self._read(file), replace(self, file=file, above=files)
+
+    def value(self, path: str) -> Any:
+        """Return the content of a JSON file beside this spec, or below it."""
+        if self.file is None:
+            raise IncludeError("a spec that is no file has no folder; load it from a file, or give the content itself")
+        return self._read(_inside(self.file.parent, path)).data
+
+    def _read(self, file: Path) -> Document:
+        self.all.append(file)
+        if len(self.all) > _MOST:
+            raise IncludeError(f"more than {_MOST} files are included")
+        try:
+            return read_document(file)
+        except SpecError as error:
+            raise IncludeError(error.fact) from None
+
+
+def _inside(folder: Path, path: str) -> Path:
+    if "\0" in path or Path(path).is_absolute() or PureWindowsPath(path).anchor or ".." in PureWindowsPath(path).parts:
+        raise IncludeError("expected a path beside this file or below it, without `..`")
+    real = Path(os.path.realpath(folder / path))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise IncludeError("it leads out of this file's folder, through a link")
+    return real
+
 
 LABELS = ("name", "description")
 """Fields for people, which decide nothing; where a check has a param of that name, it is the param."""
@@ -48,15 +156,10 @@ CHECK_FIELDS = (
 COMBINE = ("mean", "sum", "min", "max", "product")
 GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
-"""Maximum nesting of groups."""
+"""Maximum nesting of groups, and of files that include each other."""
 _CHOICES_OF_TYPE = ("int", "float", "str", "bool", "dict[str,any]", "list[str]")
 """What pydantic adds to the place of a value that may be of several types."""
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
-
-
-def spellings(check: type[Check]) -> dict[str, str]:
-    """Map every name that specs may use for a param to its field."""
-    return params_spellings(check.Params)
 
 
 def place(path: Place) -> str:
@@ -311,7 +414,7 @@ class SpecReader:
         group = check_type if check_type is not None and issubclass(check_type, Group) else None
         is_flat = data.get("params") is None
         allowed = CHECK_FIELDS + (GROUP_FIELDS if group else ())
-        allowed += tuple(spellings(check_type)) if check_type and is_flat else ()
+        allowed += tuple(spellings(check_type.Params)) if check_type and is_flat else ()
         if check_type is None:  # the params of an unknown type are unknown, too
             allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
@@ -319,7 +422,7 @@ class SpecReader:
             return None
         own = {*CHECK_FIELDS, *(GROUP_FIELDS if group else ())}
         if is_flat:
-            own -= {*LABELS} & {*(spellings(check_type) if check_type else data)}
+            own -= {*LABELS} & {*(spellings(check_type.Params) if check_type else data)}
         params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
@@ -531,7 +634,7 @@ class SpecReader:
         """
         if not isinstance(values, dict):
             return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
-        names = spellings(check_type)
+        names = spellings(check_type.Params)
         by_field: dict[str, Any] = {}
         for key, value in values.items():
             if key not in names:
@@ -542,12 +645,12 @@ class SpecReader:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         misspelt = misspelt or len(by_field) < len(values)
-        files = {field: value for field, value in by_field.items() if field in check_type.in_files and _is_file(value)}
-        for field, file in files.items():
+        files = {name: value for name, value in by_field.items() if name in check_type.in_files and _is_file(value)}
+        for name, file in files.items():
             try:
-                by_field[field] = (self.origin or Origin(None, lambda _: self.types)).value(file)
+                by_field[name] = (self.origin or Origin(None, lambda _: self.types)).value(file)
             except IncludeError as error:
-                self.problem((*path, field), f"{file}: {error}")
+                self.problem((*path, name), f"{file}: {error}")
                 return {"params": values, "check": Broken("its params have problems")}
         source = "".join(f"{file}: " for file in files.values())
         return self.built(check_type, by_field, values, path, gold_chain, misspelt=misspelt, source=source)
@@ -579,7 +682,7 @@ class SpecReader:
         except Exception as exception:  # noqa: BLE001  (as above)
             return self.broken(f"{source}{said_by(exception)}", values, path)
         if misspelt:
-            given = {name for name, field in spellings(check_type).items() if field in by_field}
+            given = {name for name, field in spellings(check_type.Params).items() if field in by_field}
             problems = [problem for problem in problems if given.issuperset(problem["loc"][:1])]
         if not problems:
             return {"params": values, "check": Broken("its params have problems")}

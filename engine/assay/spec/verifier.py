@@ -22,11 +22,11 @@ from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
-from assay.spec.included import Origin
 from assay.spec.named import registered
-from assay.spec.reader import CHECK_FIELDS, LABELS, SpecReader, spellings
+from assay.spec.reader import CHECK_FIELDS, LABELS, Origin, SpecReader
 from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
+from assay.values.params import spellings
 
 __all__ = [
     "CheckSpec",
@@ -296,7 +296,7 @@ def _check_types(checks: Sequence[type[Check]]) -> ChainMap[str, type[Check]]:
     """Map every name that specs may use to its check type; those of Assay are imported when they are looked up."""
     types: ChainMap[str, type[Check]] = ChainMap({}, cast("dict[str, type[Check]]", BUILTIN))
     for check in (*GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
-        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS).difference(LABELS))
+        clash = sorted(set(spellings(check.Params)) & set(CHECK_FIELDS).difference(LABELS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
         for name in (check.type, *check.aliases):

@@ -11,10 +11,8 @@ from typing import Any
 import polars as pl
 
 from assay.errors import InputError, UsageError, shown_path
-from assay.loading.formats.engine_source import batches
-from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.format import first_line, open_each
-from assay.loading.formats.reading import Reading
+from assay.loading.formats.files import ENGINE_ERRORS, first_line, open_each
+from assay.loading.formats.reading import Reading, batches
 from assay.loading.rollouts import Rollouts
 from assay.system.redaction import redacted
 from assay.system.special_files import path_of

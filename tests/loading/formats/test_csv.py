@@ -5,7 +5,7 @@ import pytest
 from web import Web
 
 import assay
-from assay.loading.documents.delimiters import delimiter_of
+from assay.loading.formats.documents import delimiter_of
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from waiting import PATIENCE, until
 
 import assay
-from assay.loading.formats.format import open_each
+from assay.loading.formats.files import open_each
 from assay.loading.formats.json_forms import Forms
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
@@ -341,7 +341,7 @@ def test_a_bad_row_is_not_asked_which_function_verifies_it(tmp_path):
 
 
 def test_a_file_of_anything_else_ends_early(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.loading.formats.jsonl_survey.MOST_BAD", 3)
+    monkeypatch.setattr("assay.loading.formats.jsonl.MOST_BAD", 3)
     path = written(tmp_path, [b"2026-01-01 INFO started"] * 5)
     with pytest.raises(assay.InputError, match=r"rows\.jsonl: more than 3 lines are not JSON objects\.") as refused:
         assay.scan(path, max_bad_rows=100)

@@ -15,10 +15,9 @@ from cases import sized, some
 from polars.testing import assert_frame_equal
 
 import assay
-from assay.loading.formats import engine_source as frames
-from assay.loading.formats import jsonl_survey as jsonlook
-from assay.loading.formats.files import Cut, combined
-from assay.loading.formats.format import open_each
+from assay.loading.formats import jsonl as jsonlook
+from assay.loading.formats import reading as frames
+from assay.loading.formats.files import Cut, combined, open_each
 from assay.loading.formats.reading import Reading
 from assay.runs.manifest import Manifest
 from assay.runs.shards import Shard, culprit, cut

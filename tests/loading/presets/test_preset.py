@@ -16,12 +16,11 @@ from web import Web
 import assay
 from assay.cli.main import app
 from assay.errors import InputError, UsageError
-from assay.loading.detection import choose, preview
 from assay.loading.formats.files import Cut
 from assay.loading.formats.reading import Reading, reading_of
 from assay.loading.presets.preset import load_preset, matching, names, presets, schema
+from assay.loading.rollouts import choose, part_of, probe
 from assay.loading.rollouts import open_rollouts as opened_rollouts
-from assay.loading.rollouts import part_of
 from assay.names import BAD
 from assay.options import ReadingOptions, settle
 from assay.scoring.reference import score_rows
@@ -58,7 +57,7 @@ def test_every_preset_has_a_sample():
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_file_is_recognised(tmp_path, name, kind):
-    seen = preview(written(tmp_path, name, kind), Reading())
+    seen = probe(written(tmp_path, name, kind), Reading())
     assert [one.name for one in matching(seen.outlines, kind)] == [name]
 
 
@@ -109,7 +108,7 @@ def test_what_is_in_memory_is_read_by_a_preset_that_is_named(name):
 @pytest.mark.parametrize("name", [one.name for one in presets() if one.formats and one.fields])
 def test_a_layout_travels(tmp_path, name):
     path = written(tmp_path, name, "jsonl")
-    chosen = choose([preview(path, Reading())], None, {})
+    chosen = choose([probe(path, Reading())], None, {})
     again = pickle.loads(pickle.dumps(chosen))  # noqa: S301  (our own bytes)
     assert again == chosen
     rollouts = pickle.loads(pickle.dumps(open_rollouts(path).steps))  # noqa: S301
@@ -243,7 +242,7 @@ def test_lm_eval_reads_the_first_filter_of_every_file(tmp_path):
 
 def test_lm_eval_choices_are_not_taken_for_texts(tmp_path):
     record = lm_eval(0, "none", [["-1.5", "False"]])
-    assert matching(preview(jsonl(tmp_path / "s.jsonl", [record]), Reading()).outlines, "jsonl") == []
+    assert matching(probe(jsonl(tmp_path / "s.jsonl", [record]), Reading()).outlines, "jsonl") == []
 
 
 def test_trl_conversations(tmp_path):
@@ -358,9 +357,9 @@ def test_the_most_specific_signature_counts(tmp_path, monkeypatch):
     dump_preset = load_preset("verl-dump")
     twin = dump_preset.model_copy(update={"name": "twin"})
     monkeypatch.setattr("assay.loading.presets.preset.presets", lambda: (general, dump_preset))
-    assert [one.name for one in matching(preview(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
+    assert [one.name for one in matching(probe(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
     monkeypatch.setattr("assay.loading.presets.preset.presets", lambda: (general, dump_preset, twin))
-    assert len(matching(preview(path, Reading()).outlines, "jsonl")) == 2
+    assert len(matching(probe(path, Reading()).outlines, "jsonl")) == 2
 
 
 def test_every_one_of_the_first_lines_must_fit(tmp_path):
@@ -399,7 +398,7 @@ def test_parquet_and_lines_of_one_nested_format_are_refused(tmp_path):
 def test_lines_that_are_no_objects_are_not_looked_at(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", RECORDS["verl-dump"])
     path.write_text("[1]\n{not json\n" + path.read_text())
-    assert [one.name for one in matching(preview(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
+    assert [one.name for one in matching(probe(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
 
 
 def test_standard_input_is_recognised(tmp_path, monkeypatch):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from samples import BRANCHED, ONE_TRACE, UNSAMPLED
 
 from assay.errors import ColumnsError, InputError
-from assay.loading.presets.extractors import EXTRACTORS
-from assay.loading.presets.record_layout import SAMPLE_IDX, Failure, Field, Layout, Source
+from assay.loading.presets.record_layout import EXTRACTORS, SAMPLE_IDX, Failure, Field, Layout, Source
 from assay.names import BAD
 from assay.values.paths import parse
 

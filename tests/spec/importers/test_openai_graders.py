@@ -4,8 +4,7 @@ import pytest
 
 import assay
 from assay.spec.importers.imported import NoCounterpartError
-from assay.spec.importers.openai_graders import is_openai, read_openai
-from assay.spec.importers.weighted_sums import combination
+from assay.spec.importers.openai_graders import combination, is_openai, read_openai
 from assay.system.documents import Document
 
 RIGHT = {

@@ -11,9 +11,8 @@ import assay
 from assay.errors import SpecError
 from assay.spec.importers.files import import_file, yaml_text
 from assay.spec.importers.imported import NoCounterpartError
-from assay.spec.importers.javascript_regex import python_pattern
 from assay.spec.importers.promptfoo import is_promptfoo, read_promptfoo
-from assay.spec.importers.promptfoo_assertions import RULES, comma_separated
+from assay.spec.importers.promptfoo_assertions import RULES, comma_separated, python_pattern
 from assay.system.documents import Document, parse_text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.adapters.verdicts import check_columns, checks_of, feedback_of
 from assay.errors import RAISED, ColumnsError, package, said_by
-from assay.loading.documents.inspect_log import sample_columns
+from assay.loading.formats.inspect_log import sample_columns
 from assay.scoring.batching import Batcher, Verifiers
 
 

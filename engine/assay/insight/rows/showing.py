@@ -15,7 +15,7 @@ from assay.insight import stats
 from assay.insight.originals import HOW, originals
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.insight.rows.matching import matches, sought
-from assay.loading.formats.format import first_line
+from assay.loading.formats.files import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
 
 _KEYS = ("rollout_id", "sample_idx", "id")

@@ -1,21 +1,167 @@
-"""Several files, opened each by its format, as one table."""
+"""The file formats, one record for each; opening files by them; several files as one table."""
 
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, shown_path
+from assay.errors import InputError, closest, path_text, shown_path
 from assay.expressions.lane import plain_type
 from assay.expressions.mixed import TYPED
-from assay.loading.formats.engine_source import one_after_another, own_types
-from assay.loading.formats.format import first_line
-from assay.loading.formats.parquet import ParquetFile
-from assay.loading.formats.reading import File, name_of, rows_in_all
+from assay.loading.formats.parquet import ParquetFile, open_parquet
+from assay.loading.formats.parquet_pages import find_fault
+from assay.loading.formats.reading import File, Reading, one_after_another, own_types, rows_in_all
 from assay.system.memory import at_once
+
+
+def _lazily(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a format's module, which is imported when it is called: few runs read more than one format."""
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(f"assay.loading.formats.{module}"), name)(*given)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes:
+        name: Its name in messages and presets.
+        opener: Opens a file; of JSON lines, all files together, because they settle the types of their columns together.
+        magic: First bytes of its files, if they are always the same.
+        records: Gives the first records that a preset is recognised by, where columns have no types.
+        scan_url: Reads a URL in place, given the options of the store, and the delimiter if there is one; without it, the file is
+            copied first.
+        counts_rows: Whether the rows of a URL can be counted without reading them.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    opener: Callable[..., Any]
+    magic: bytes = b""
+    has_types: bool = False
+    records: Callable[[Path, Reading], Sequence[Mapping[str, Any]]] | None = None
+    scan_url: Callable[..., pl.LazyFrame] | None = None
+    delimiter: Callable[[str, Any], str] | None = None
+    counts_rows: bool = False
+
+    def open(self, files: Sequence[tuple[Path, str]], reading: Reading) -> Sequence[File]:
+        """Open files that are read one after another, each with its name in messages."""
+        if self is LINES:
+            lines: Sequence[File] = self.opener(files, reading)
+            return lines
+        return [self._open(path, reading) for path, _ in files]
+
+    def _open(self, path: Path, reading: Reading) -> File:
+        try:
+            file: File = self.opener(path, reading)
+        except (PolarsError, PanicException, pa.ArrowException) as error:
+            raise InputError(f"{shown_path(path)}: not a readable {self.name} file: {first_line(error)}") from None
+        except OSError as error:
+            raise InputError(f"{shown_path(path)}: {error.strerror or first_line(error)}.") from None
+        return file
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a Polars error: its message without the trace of the query."""
+    if isinstance(error, PanicException):  # Polars has printed its own message to standard error
+        return "it is damaged, Polars fails on it"
+    return str(error).strip().split("\n", 1)[0]
+
+
+LINES = Format(
+    "jsonl",
+    (
+        *(".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst"),
+        *(".json", ".json.gz", ".json.zst", ".xlsx", ".eval"),  # documents, whose records are read as lines
+    ),
+    _lazily("jsonl", "open_jsonl"),
+    records=_lazily("jsonl", "first_records"),
+)
+
+_FORMATS = (
+    Format(
+        "parquet",
+        (".parquet", ".pq"),
+        open_parquet,
+        b"PAR1",
+        has_types=True,
+        scan_url=lambda url, options: pl.scan_parquet(url, glob=False, storage_options=options),
+        counts_rows=True,
+    ),
+    LINES,
+    Format(
+        "ipc",
+        (".arrow", ".ipc", ".feather"),
+        _lazily("ipc", "open_ipc"),
+        b"ARROW1",
+        has_types=True,
+        scan_url=lambda url, options: pl.scan_ipc(url, glob=False, storage_options=options),
+    ),
+    Format(
+        "csv",
+        (".csv", ".tsv"),
+        _lazily("csv", "open_csv"),
+        scan_url=_lazily("csv", "scan_csv"),
+        delimiter=_lazily("csv", "delimiter_of_url"),
+    ),
+)
+
+SUFFIXES = {suffix: kind for kind in _FORMATS for suffix in kind.suffixes}
+"""Formats by the suffixes of their files."""
+
+
+def known_suffixes() -> str:
+    """Return the suffixes for a message."""
+    return f"Known suffixes: {', '.join(SUFFIXES)}"
+
+
+def suffix_of(path: Path) -> str:
+    """Return a file's suffix; for a compressed file, the one before it too."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(suffixes) if suffixes[-1:] in ([".gz"], [".zst"]) else "".join(suffixes[-1:])
+
+
+def format_of(path: str | Path) -> Format:
+    """Return a file's format, by its suffix or its first bytes."""
+    path = Path(path)
+    if (by_suffix := SUFFIXES.get(suffix_of(path))) is not None:
+        return by_suffix
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.read(max(len(kind.magic) for kind in _FORMATS))
+        by_magic = next((kind for kind in _FORMATS if kind.magic and first.startswith(kind.magic)), None)
+        if by_magic is not None:
+            return by_magic
+        if _lazily("jsonl", "compression")(path):
+            return LINES
+    if path.suffix.lower() in (".yaml", ".yml", ".toml"):
+        raise InputError(f"{shown_path(path)}: is a verifier's spec, not rollouts.", "Give it with --spec.")
+    hint = known_suffixes()
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        suffix = {b"{": ".jsonl", b"[": ".json"}.get(file.read(100).lstrip()[:1]) or closest(path.suffix, SUFFIXES)
+        hint = f"Rename it: {shown_path(path.with_suffix(suffix))}\n{hint}" if suffix else hint
+    raise InputError(f"{shown_path(path)}: unknown file format.", hint)
+
+
+def open_each(paths: Sequence[Path], reading: Reading, names: Mapping[Path, str] | None = None) -> list[File]:
+    """Open files in order; those of one format are opened together."""
+    kinds = {path: LINES if names else format_of(path) for path in paths}
+    opened: dict[Path, File] = {}
+    for kind in dict.fromkeys(kinds.values()):
+        files = [(path, (names or {}).get(path, path_text(path))) for path in paths if kinds[path] is kind]
+        opened |= zip([path for path, _ in files], kind.open(files, reading), strict=True)
+    return [opened[path] for path in paths]
+
 
 _SHARES = 2
 """Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
@@ -95,7 +241,7 @@ def combined(
 ) -> Files:
     """Combine opened files, to be read one after another."""
     schemas = _with_own_types([file.schema for file in files], exact)
-    _refuse_drift(list(map(name_of, files)), schemas)
+    _refuse_drift([file.name for file in files], schemas)
     # each distinct schema once: thousands of equal ones give the same union
     empty = [pl.LazyFrame(schema=schema) for schema in {tuple(schema.items()): schema for schema in schemas}.values()]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
@@ -145,13 +291,13 @@ def broken_file(files: Sequence[File]) -> InputError | None:
     """Return the error of the first file that cannot be read to its end; None if all can."""
     for entry in files:
         file = getattr(entry, "within", entry)
-        if isinstance(file, ParquetFile) and not file.dense and (message := file.fault()):
+        if isinstance(file, ParquetFile) and not file.dense and (message := find_fault(file.path)):
             return InputError(message)
         try:
             # not in batches: that stream would end silently if a thread of Polars fails
             file.scan().select(pl.all().null_count()).collect(engine="streaming")
         except ENGINE_ERRORS as error:
-            return InputError(f"{shown_path(name_of(file))}: {first_line(error)}")
+            return InputError(f"{shown_path(file.name)}: {first_line(error)}")
         except InputError as error:
             return error
     return None

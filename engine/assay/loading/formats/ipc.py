@@ -6,16 +6,15 @@ pyarrow reads them, and each batch is validated in full before Polars sees it.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
 from assay.errors import InputError, shown_path
-from assay.loading.formats.engine_source import as_source
-from assay.loading.formats.reading import BadRow, Reading, Unit, about_file
+from assay.loading.formats.reading import File, Reading, Unit, about_file
 from assay.system.special_files import engine_path
 from assay.values.arrow import check_names, from_arrow, held_schema
 
@@ -23,22 +22,12 @@ _MAGIC = b"ARROW1"
 
 
 @dataclass(frozen=True)
-class IpcFile:
+class IpcFile(File):
     """A ``File`` whose units are record batches; a stream is one unit, because it has no index of its batches."""
 
-    path: Path
-    schema: pl.Schema
-    units: tuple[Unit, ...]
-    reading: Reading = field(default_factory=Reading)
-    bad: tuple[BadRow, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """Return the rows of some record batches; by default all."""
-        return as_source(partial(self.read, first, last), self.schema)
+    reading: Reading
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the same rows frame by frame."""
         size, dictionaries = 0, Dictionaries()
         for batch in _batches(self.path, range(len(self.units))[first:last]):
             table = pa.Table.from_batches([batch]).select(names)
@@ -111,9 +100,8 @@ def _open_reader(path: Path, stack: ExitStack) -> pa.ipc.RecordBatchFileReader |
         raise InputError(f"{shown_path(path)}: neither an Arrow file nor an Arrow stream: {error}") from None
 
 
-@lru_cache(
-    64
-)  # thousands of files share one schema; keyed by bytes, because Arrow ignores metadata when it compares schemas
+# thousands of files share one schema; keyed by bytes, because Arrow ignores metadata when it compares schemas
+@lru_cache(64)
 def _schema(serialized: bytes) -> pl.Schema:
     schema = pa.ipc.read_schema(pa.py_buffer(serialized))
     check_names(schema)

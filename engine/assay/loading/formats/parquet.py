@@ -11,8 +11,8 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,8 @@ import pyarrow.parquet as pq
 from polars.exceptions import PolarsError
 
 from assay.errors import InputError, shown_path
-from assay.loading.formats.engine_source import as_source, by_engine
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, BadRow, Reading, Unit, about_file
+from assay.loading.formats.reading import HARMLESS, File, Reading, Unit, about_file, by_engine
 from assay.system.memory import room, share
 from assay.system.processes import keeps_memory
 from assay.system.special_files import engine_path
@@ -40,12 +39,6 @@ _TOGETHER = 1024
 """Rows that are decoded together; fewer if they are, or may be, long."""
 
 _BUFFER = 1 << 20
-_FRAMES = 7
-"""Row groups that must fit for each one that is decoded: those that wait and are scored, and what decoding takes …"""
-
-_FRAMES_KEPT = 12
-"""… with those that are freed, where Polars keeps freed memory."""
-
 _PLAIN = (
     *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_date32),
     *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
@@ -54,7 +47,7 @@ _PLAIN = (
 
 
 @dataclass(frozen=True)
-class ParquetFile:
+class ParquetFile(File):
     """A ``File`` whose units are row groups.
 
     Attributes:
@@ -63,21 +56,15 @@ class ParquetFile:
         dense: Whether columns expand so much that limits have to be checked for the columns that are read.
     """
 
-    path: Path
-    schema: pl.Schema
-    units: tuple[Unit, ...]
-    reading: Reading = field(default_factory=Reading)
+    reading: Reading
     plain: bool = False
     foreign: bool = False
     dense: bool = False
-    bad: tuple[BadRow, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """Return the rows of some row groups; by default all."""
         units = self.units[first:last]
         if self.dense or self._buffered(units) or self._groups_at_once(units):
-            return as_source(partial(self.read, first, last), self.schema)
+            return super().scan(first, last)
         return self._by_engine(first, last)
 
     def _by_engine(self, first: int, last: int | None) -> pl.LazyFrame:
@@ -89,7 +76,6 @@ class ParquetFile:
         return frame.slice(sum(rows[:first]), sum(rows[first:last]))
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the same rows frame by frame."""
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
         if not (self._buffered(units) or (self.plain and in_pieces)):
@@ -103,10 +89,6 @@ class ParquetFile:
             with about_file(self.path):
                 converted = held(valid)
             yield frame_of(converted)
-
-    def fault(self) -> str:
-        """Return the first part of the file that cannot be read, for a message; ``""`` if all can."""
-        return find_fault(self.path)
 
     def _buffered(self, units: Sequence[Unit]) -> bool:
         if self.foreign or not self.plain:
@@ -147,7 +129,8 @@ class ParquetFile:
 
 
 def _frames() -> int:
-    return _FRAMES_KEPT if keeps_memory() else _FRAMES
+    """Return how many row groups must fit for each one that is decoded: those that wait and are scored, what decoding takes, and, where Polars keeps freed memory, those that are freed."""
+    return 12 if keeps_memory() else 7
 
 
 def _size_in_memory(units: Sequence[Unit]) -> int:
@@ -270,9 +253,8 @@ def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
     return True
 
 
-@lru_cache(
-    64
-)  # thousands of files share one schema; keyed by bytes, because Arrow ignores metadata when it compares schemas
+# thousands of files share one schema; keyed by bytes, because Arrow ignores metadata when it compares schemas
+@lru_cache(64)
 def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) -> bool:
     arrow = pa.ipc.read_schema(pa.py_buffer(serialized))
     names = arrow.names

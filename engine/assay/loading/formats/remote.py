@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,11 +23,9 @@ from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
-from assay.loading.documents.delimiters import delimiter_note
-from assay.loading.documents.document import form_of
-from assay.loading.formats.engine_source import by_engine
-from assay.loading.formats.format import LINES, SUFFIXES, Format, known_suffixes, open_each
-from assay.loading.formats.reading import BadRow, File, Reading, Unit
+from assay.loading.formats.documents import delimiter_note, form_of
+from assay.loading.formats.files import LINES, SUFFIXES, Format, known_suffixes, open_each
+from assay.loading.formats.reading import File, Reading, Unit, WholeFile
 from assay.system.redaction import redacted, secrets_of
 from assay.system.spool import refused_by_temporary_folder, spool_file
 
@@ -141,7 +139,7 @@ class Remote:
         urls = self._request(
             lambda options: _expand_paths(pattern, hidden_file_prefix=("_", "."), storage_options=options).collect()
         )
-        files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
+        files = [Remote(url, self.options, self.hidden) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
         if is_folder:
             files = [file for file in files if Path(file.url).suffix.lower() in (*SUFFIXES, *_COMPRESSED)]
             # a folder of rollouts often has a document about them
@@ -153,27 +151,31 @@ class Remote:
             raise InputError(f"{self.shown}: holds {' and '.join(sorted(kinds))} files.", "Name one kind: …/*.jsonl")
         return files
 
-    def _sibling(self, url: str) -> "Remote":
-        return Remote(url, self.options, self.hidden)
-
-    def open(self, reading: Reading) -> "RemoteFile":
-        """Open one file."""
-        if self.kind.scan_url is None:
-            copy = self._open_copy(reading)
-            return RemoteFile(self, copy.schema, copy.units, copy)
-        known = () if self.kind.delimiter is None else (self._request(partial(self.kind.delimiter, self._engine_url)),)
-        schema = self._request(lambda options: self._frame(options, *known).collect_schema())
+    def open(self) -> "RemoteFile":
+        """Open a file that is read in place."""
+        delimiter = "" if self.kind.delimiter is None else self._request(partial(self.kind.delimiter, self._engine_url))
+        schema = self._request(lambda options: self._frame(options, delimiter).collect_schema())
         for name, dtype in schema.items():
             if any(int(digits) > _DIGITS for digits in re.findall(r"precision=(\d+)", str(dtype))):
                 raise InputError(f"{self.shown}: `{name}` {_FOREIGN}.", _LOCAL)
         rows = None
         if self.kind.counts_rows:
             rows = self._request(lambda options: self._frame(options).select(pl.len()).collect()).item()
-        return RemoteFile(self, schema, (Unit(rows, 0),), known=known)
+        notes = delimiter_note(self.shown, delimiter) if delimiter else ()
+        return RemoteFile(Path(self.shown), schema, (Unit(rows, 0),), self, delimiter=delimiter, notes=notes)
 
-    def frame(self, *known: str) -> pl.LazyFrame:
-        """Return all rows, read in place; ``known`` is the delimiter, if there is one."""
-        return self._frame(self._options(), *known)
+    def open_copy(self, path: Path, reading: Reading) -> "RemoteFile":
+        """Open the copy of the file."""
+        try:
+            (copy,) = open_each([path], reading, {path: self.shown})
+        except InputError as error:
+            raise InputError(redacted(error.fact, self.hidden), error.hint) from None
+        notes = tuple(redacted(note, self.hidden) for note in copy.notes)
+        return RemoteFile(path, copy.schema, copy.units, self, copy, bad=copy.bad, notes=notes)
+
+    def frame(self, delimiter: str) -> pl.LazyFrame:
+        """Return all rows, read in place."""
+        return self._frame(self._options(), delimiter)
 
     @property
     def _engine_url(self) -> str:
@@ -187,15 +189,14 @@ class Remote:
         numbered = {name: int(value) if _NUMBERS.match(name) else value for name, value in options.items()}
         return {**(defaults or {}), **numbered} or None
 
-    def _frame(self, options: dict[str, Any] | None, *known: str) -> pl.LazyFrame:
-        scan = self.kind.scan_url
-        if scan is None:
-            raise TypeError(f"{self.kind.name} is copied before it is read")
-        return scan(self._engine_url, options, *known)
+    def _frame(self, options: dict[str, Any] | None, delimiter: str = "") -> pl.LazyFrame:
+        assert self.kind.scan_url is not None  # noqa: S101  (others are copied)
+        return self.kind.scan_url(self._engine_url, options, *([delimiter] if delimiter else []))
 
-    def _open_copy(self, reading: Reading) -> File:
+    def copy(self) -> Path:
+        """Copy a file of lines to a temporary file."""
         if form_of(self._file) in (".xlsx", ".eval"):  # Polars copies lines only
-            raise InputError(f"{self.shown}: a workbook at a URL cannot be read.", "Download it, and score the file.")
+            raise InputError(f"{self.shown}: a workbook at a URL cannot be read.", _LOCAL)
         path = spool_file(self.shown, form_of(self._file) or LINES.suffixes[0])
         self.hidden[str(path)] = self.shown
         options = self._options()
@@ -204,14 +205,10 @@ class Remote:
         except InputError as error:
             if "invalid utf8" not in error.fact:
                 raise
-            # NOTE: as a CSV without quotes, because no other reader of Polars replaces bytes that are not UTF-8
-            lossy = {"has_header": False, "quote_char": None, "separator": "\0", "encoding": "utf8-lossy"}
-            lines = pl.scan_csv(self._engine_url, glob=False, storage_options=options, infer_schema=False, **lossy)  # type: ignore[arg-type]
-            self._copy(lines, path)
-        try:
-            return open_each([path], reading, {path: self.shown})[0]
-        except InputError as error:
-            raise InputError(redacted(error.fact, self.hidden), error.hint) from None
+            from assay.loading.formats.csv import scan_lossy_lines
+
+            self._copy(scan_lossy_lines(self._engine_url, options), path)
+        return path
 
     def _copy(self, lines: pl.LazyFrame, path: Path) -> None:
         def copy(_: object) -> None:
@@ -269,59 +266,27 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class RemoteFile:
-    """A ``File`` at a URL; JSON lines are read from the copy. ``known`` is the delimiter, if it has one."""
+class RemoteFile(WholeFile):
+    """A ``File`` at a URL; JSON lines are read from the copy."""
 
     remote: Remote
-    schema: pl.Schema
-    units: tuple[Unit, ...]
     copy: File | None = None
-    known: tuple[str, ...] = ()
+    delimiter: str = ""
 
     @property
     def name(self) -> str:
         """The URL without its secrets."""
         return self.remote.shown
 
-    @property
-    def path(self) -> Path:
-        """The path of the copy, else the URL as a path."""
-        return self.copy.path if self.copy else Path(self.name)
-
-    @property
-    def bad(self) -> tuple[BadRow, ...]:
-        """Malformed lines of the copy."""
-        return tuple(replace(row, file=self.name) for row in (self.copy.bad if self.copy else ()))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the user."""
-        if self.copy is not None:
-            return tuple(redacted(note, self.remote.hidden) for note in self.copy.notes)
-        return tuple(note for delimiter in self.known for note in delimiter_note(self.name, delimiter))
-
-    def reopen(self, reading: Reading) -> "RemoteFile":
-        """Return the same file with other reading options."""
-        if self.copy is None:
-            return self
-        try:
-            (copy,) = open_each([self.copy.path], reading, {self.copy.path: self.name})
-        except InputError as error:
-            raise InputError(redacted(error.fact, self.remote.hidden), error.hint) from None
-        return RemoteFile(self.remote, copy.schema, copy.units, copy)
+    def frame(self) -> pl.LazyFrame:
+        return self.remote.frame(self.delimiter)
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """Return the rows of some units; a file that is read in place is one unit."""
-        if self.copy is not None:
-            return self.copy.scan(first, last)
-        frame = self.remote.frame(*self.known)
-        return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
+        return super().scan(first, last) if self.copy is None else self.copy.scan(first, last)
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the same rows frame by frame."""
-        if self.copy is not None:
-            return self.copy.read(first, last, names, rows)
-        return by_engine(self.scan(first, last), names)
+        reader = super().read if self.copy is None else self.copy.read
+        return reader(first, last, names, rows)
 
 
 def hidden_of(files: Iterable[File]) -> dict[str, str]:

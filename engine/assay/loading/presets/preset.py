@@ -5,7 +5,7 @@ The built-in presets are the JSON files beside this module; users can name a fil
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
@@ -14,8 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic import Field as Described
 
 from assay.errors import InputError, UsageError, did_you_mean, shown_path
-from assay.loading.presets.extractors import EXTRACTORS
-from assay.loading.presets.record_layout import Failure, Field, Layout, Source
+from assay.loading.presets.record_layout import EXTRACTORS, Failure, Field, Layout, Source
 from assay.names import COMPLETION, HIDDEN
 from assay.system.documents import MAX_BYTES
 from assay.system.special_files import open_input
@@ -109,6 +108,11 @@ class Preset(_Strict):
     unscored: tuple[Unscored, ...] = ()
     first_only: str | None = None
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def changes_nothing(self) -> bool:
+        """Whether its files are read as they are."""
+        return laid_out(self, {}).is_nothing
 
     def described(self) -> list[str]:
         """Return its mapping as ``name=path`` texts, without columns that keep their names."""

@@ -1,8 +1,9 @@
-"""What an importer makes of a file, and what it had to leave out."""
+"""What an importer makes of a file, and what it had to leave out; templates."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,3 +97,36 @@ def is_number(value: Any) -> bool:
 def shape_of(value: Any) -> str:
     """Return a text that is the same for equal data."""
     return json.dumps(value, sort_keys=True, default=str)
+
+
+_TAG = re.compile(r"\{\{(.*?)\}\}|(\{[%#].*?[%#]\})", re.DOTALL)
+_OPEN = ("{{", "{%", "{#")
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[\d+\])*", re.ASCII)
+
+
+def pieces_of(text: str) -> list[str]:
+    """Split a text at its templates: literal text and paths by turns, beginning with literal text."""
+    pieces, end = [], 0
+    for match in _TAG.finditer(text):
+        inside = (match[1] or "").strip().strip("-").strip()
+        if not _PATH.fullmatch(inside):
+            raise NoCounterpartError(f"the template {match[0][:60]!r} is more than the name of a value")
+        pieces += [text[end : match.start()], inside]
+        end = match.end()
+    rest = text[end:]
+    if any(mark in rest for mark in _OPEN):
+        raise NoCounterpartError("it has an unfinished template")
+    return [*pieces, rest]
+
+
+def reference_to(text: str, column_of: Callable[[str], str], change: Callable[[str], str] = str) -> Any:
+    """Return a text without templates as it is, one that is a template as ``{column: …}``, and another as ``{template: …}``."""
+    pieces = pieces_of(text)
+    if len(pieces) == 1:
+        return change(text)
+    columns = [column_of(path) for path in pieces[1::2]]
+    if len(columns) == 1 and not any(pieces[::2]):
+        return {"column": columns[0]}
+    literals = [change(literal).replace("{", "{{").replace("}", "}}") for literal in pieces[::2]]
+    braced = [f"{{{column}}}" for column in columns]
+    return {"template": "".join(part for pair in zip(literals, [*braced, ""], strict=True) for part in pair)}

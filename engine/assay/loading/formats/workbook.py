@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from assay.errors import InputError, listed, shown_path
-from assay.loading.documents.document import Document
-from assay.loading.documents.identity import sure_kind
+from assay.loading.formats.documents import Document, sure_kind
 
 _MAGIC = b"PK\x03\x04"
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from web import Web
 
 import assay
-from assay.loading.documents.json_document import read_json
-from assay.loading.formats import jsonl_survey
-from assay.loading.formats.format import open_each
+from assay.loading.formats import jsonl
+from assay.loading.formats.documents import read_json
+from assay.loading.formats.files import open_each
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 
@@ -327,7 +327,7 @@ def test_text_keeps_its_place_among_files_where_bad_rows_are_allowed(tmp_path):
 
 
 def test_a_large_array_named_jsonl_is_told_before_it_is_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonl_survey, "MOST_BAD", 100)
+    monkeypatch.setattr(jsonl, "MOST_BAD", 100)
     rows = [{"completion": "b", "n": at} for at in range(1000)]
     path = written(tmp_path, json.dumps(rows, indent=1), "rows.jsonl")
     assert said(path) == f"{path}: {ARRAY}"

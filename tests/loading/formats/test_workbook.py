@@ -12,7 +12,7 @@ import pytest
 from web import Web
 
 import assay
-from assay.loading.documents import workbook as workbook_module
+from assay.loading.formats import workbook as workbook_module
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 

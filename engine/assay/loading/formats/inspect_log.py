@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.errors import RAISED, InputError, said_by, shown_path
-from assay.loading.documents.document import Document
+from assay.loading.formats.documents import Document
 
 _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage", "scores", "store", "timelines"}
 """Fields of a sample that are most of its bytes, and no part of a rollout."""

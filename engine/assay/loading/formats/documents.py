@@ -1,20 +1,195 @@
-"""A JSON document: an array of records, an object with one list of them, or a single record.
+"""Files that are read whole, their records as JSON lines; and what a file seems to be by its first bytes."""
 
-Only its outermost brackets and commas are looked at. Each is replaced where it stands, so that a record keeps its place and its bytes,
-and ``LineReader`` decides what they mean, as in a file of JSON lines.
-"""
-
+import contextlib
+import csv
+import io
 import json
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from assay.errors import InputError, shown_path
-from assay.loading.documents.document import Document
-from assay.loading.documents.identity import other_kind, sure_kind
+from assay.errors import InputError, quoted, shown_path
+
+DOCUMENTS = (".json", ".xlsx", ".eval")
+"""Suffixes of documents."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document in memory."""
+
+    data: bytes | bytearray
+    places: Sequence[int]
+    notes: tuple[str, ...] = ()
+
+
+def reader(data: bytes | bytearray) -> Callable[[int], bytes]:
+    """Return a function that returns the given number of the next bytes, fewer at the end."""
+    position, view = 0, memoryview(data)
+
+    def read(size: int) -> bytes:
+        nonlocal position
+        position += size
+        return bytes(view[position - size : position])
+
+    return read
+
+
+_JSON_LOG = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
+"""The beginning of a log of Inspect that is JSON."""
+
+
+def form_of(path: Path) -> str:
+    """Return the suffix of a document that is read whole, without that of its compression; ``""`` for a file of lines.
+
+    A log of Inspect is ``.eval``, in JSON too.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".json"] and _JSON_LOG.match(_beginning(path)):
+        return ".eval"
+    if suffixes[-1:] in ([".gz"], [".zst"]):
+        suffixes.pop()
+    return suffixes[-1] if suffixes and suffixes[-1] in DOCUMENTS else ""
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first bytes of a file; none of what is not there, or not a file."""
+    if not path.is_file():
+        return b""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(512)
+    return b""
+
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+"""Delimiters, and their names."""
+
+_ROWS = 3
+
+
+def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
+    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of."""
+    usual = _usual(name)
+    text = head.decode("utf-8-sig", errors="replace")
+    widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *DELIMITERS)}
+    there = [delimiter for delimiter, (header, *_) in widths.items() if header > 1]
+    return max(there, key=lambda delimiter: (_may_fit(widths[delimiter]), widths[delimiter][0]), default=usual)
+
+
+def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
+    """Return a note that names the delimiter, if it is not the usual one."""
+    if delimiter == _usual(name.partition("?")[0]):
+        return ()
+    shown = "" if delimiter == "\t" else f" ({delimiter})"
+    return (f"{shown_path(name)}: the delimiter in its header is the {DELIMITERS[delimiter]}{shown}",)
+
+
+def is_delimited(head: bytes, *, whole: bool) -> bool:
+    """Whether a file has a header of several names, and its first rows as many cells; the arguments are those of ``delimiter_of``."""
+    text = head.decode("utf-8-sig", errors="replace")
+    rows = (_widths(text, delimiter, whole=whole) for delimiter in DELIMITERS)
+    return any(len(widths) > 1 and widths[0] > 1 and len(set(widths)) == 1 for widths in rows)
+
+
+def _usual(name: str) -> str:
+    return "\t" if name.lower().endswith(".tsv") else ","
+
+
+def _may_fit(widths: list[int]) -> bool:
+    return len(widths) == 1 or widths[0] == widths[1]
+
+
+def _widths(text: str, delimiter: str, *, whole: bool) -> list[int]:
+    """Return the number of names in a header, then the numbers of cells in the rows after it that are not cut off."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    widths: list[int] = []
+    try:
+        widths += islice((len(row) for row in reader if row), _ROWS)
+    except csv.Error:  # a cell too long for it
+        whole = False
+    if not whole and 1 < len(widths) < _ROWS:
+        widths.pop()
+    return widths or [0]
+
 
 _HEAD = 1 << 16
+_LINE = "\n"
+_OBJECT = 'Each line must be a JSON object: {"completion": "…"}'
+
+MAGIC = {
+    b"\xff\xfe": ("UTF-16 text", "Save it as UTF-8."),
+    b"\xfe\xff": ("UTF-16 text", "Save it as UTF-8."),
+    b"PAR1": ("a parquet file", "Name it .parquet."),
+    b"ARROW1": ("an Arrow file", "Name it .arrow."),
+    b"PK\x03\x04": ("a workbook or another zip archive", "Name it .xlsx if it is a workbook."),
+    b"\xd0\xcf\x11\xe0": ("an old or encrypted workbook", "Save it as .xlsx, without a password."),
+    b"\x1f\x8b": ("gzip", "Name it with .gz at the end."),
+    b"%PDF": ("a PDF", ""),
+    b"version https://git-lfs": ("a Git LFS pointer", "Fetch the file itself: git lfs pull"),
+}
+"""What begins with some bytes, and a hint."""
+
+
+def sure_kind(head: bytes, name: str, wanted: str) -> InputError | None:
+    """Return the error of a file whose first bytes are those of another kind, whatever comes after them; None if they are not."""
+    for magic, (kind, hint) in MAGIC.items():
+        if head.startswith(magic):
+            return _error(name, kind, wanted, hint)
+    return None
+
+
+def other_kind(head: bytes, name: str, wanted: str, *, whole: bool, texts: bool = True) -> InputError | None:
+    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed."""
+    if (error := sure_kind(head, name, wanted)) is not None:
+        return error
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith((b"[", b"{")):
+        kind, hint = _json_kind(text)
+    elif text.startswith(b"<"):
+        kind, hint = "an HTML or XML page", "Fetch it again; the server may have asked for a login."
+    else:
+        kind, hint = _text_kind(text[:_HEAD], whole=whole and len(text) <= _HEAD) if texts else ("", "")
+    return _error(name, kind, wanted, hint) if kind else None
+
+
+def _error(name: str, kind: str, wanted: str, hint: str) -> InputError:
+    return InputError(f"{shown_path(name)}: is {kind}, not {wanted}.", hint)
+
+
+def _json_kind(text: bytes) -> tuple[str, str]:
+    first, _, rest = text.partition(b"\n")
+    is_array = text.startswith(b"[")
+    if is_array and not (rest.strip() and _is_json(first)):
+        return "a JSON array", "Name it .json, or write a line for each object: jq -c '.[]' OLD > NEW.jsonl"
+    if not is_array and rest.strip() and first.rstrip().endswith((b"{", b"[", b",")):
+        hint = "Name it .json if it is one document, or write each object on one line: jq -c . OLD > NEW.jsonl"
+        return "JSON that goes over several lines", hint
+    return "", ""
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _text_kind(head: bytes, *, whole: bool) -> tuple[str, str]:
+    text = head.decode(errors="replace")
+    if _is_json(head.partition(b"\n")[0]):
+        return "", ""  # a line of JSON, but not an object
+    if "\0" in text:
+        return "binary data", ""
+    if is_delimited(head, whole=whole):
+        return "a table with a delimiter", "Name it .csv or .tsv."
+    return f"text that begins with {quoted(text.partition(_LINE)[0].strip())}", _OBJECT
+
+
 _BOM = b"\xef\xbb\xbf"
 _STRING = rb'"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+"'
 _TOKEN = re.compile(_STRING + rb'|["\[\]{}]')

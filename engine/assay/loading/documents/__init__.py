@@ -1,1 +1,0 @@
-"""Files that are read whole: their records as JSON lines."""
