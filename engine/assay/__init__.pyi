@@ -56,7 +56,6 @@ from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan
 from assay.rewards.declared import reward as reward
-from assay.rubrics.group import RubricGroup as RubricGroup
 from assay.rubrics.parsers import Parser as Parser
 from assay.rubrics.parsers import ThinkParser as ThinkParser
 from assay.rubrics.parsers import XMLParser as XMLParser
@@ -64,6 +63,7 @@ from assay.rubrics.parsers import extract_boxed_answer as extract_boxed_answer
 from assay.rubrics.parsers import extract_hash_answer as extract_hash_answer
 from assay.rubrics.parsers import get_text_content as get_text_content
 from assay.rubrics.rubric import Rubric as Rubric
+from assay.rubrics.rubric import RubricGroup as RubricGroup
 from assay.runs.score_file import score_file as score_file
 from assay.scoring.arrow_batches import batch_schema as batch_schema
 from assay.scoring.arrow_batches import score_batch as score_batch

@@ -347,7 +347,7 @@ def _attribute(path: str, option: str, example: str) -> Any:
 
 def _module(name: str, option: str) -> Any:
     """Import a module that the command line names, by its name or by its file, and let specs name its functions."""
-    from assay.rewards.named import allow
+    from assay.rewards.declared import allow
 
     if not name.endswith(".py"):
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does

@@ -7,7 +7,7 @@ from assay.calls.coroutines import maybe_await
 from assay.environments.environment import Environment
 from assay.environments.run import merge_sampling_args
 from assay.errors import UsageError, listed
-from assay.rubrics.group import RubricGroup
+from assay.rubrics.rubric import RubricGroup
 from assay.types import Info, Messages, RolloutScore, RolloutScores, SamplingArgs, State
 
 

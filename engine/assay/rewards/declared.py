@@ -1,20 +1,33 @@
-"""What a reward function declares about itself: ``@assay.reward``."""
+"""What a reward function declares about itself, ``@assay.reward``, and how specs name it: ``module:name`` or ``file.py:name``.
 
+A spec never causes an import. It may name a function if the user named its module or its file (``--import``), or if its author
+declared it with ``@assay.reward`` in a module that is imported already.
+"""
+
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, overload
+
+from assay.errors import did_you_mean
 
 _NAME = "__assay_reward__"
 _F = TypeVar("_F", bound=Callable[..., Any])
+_PATH = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*|(?:[\w.-]+/)*\w+\.py):[^\W\d]\w*")
+_ALLOWED: set[str] = set()
+_FILES: dict[Path, str] = {}
+"""The modules of files that the user has named."""
 
 
 @dataclass(frozen=True)
 class Declared:
     """What ``@assay.reward`` declares."""
 
-    batched: bool = False
-    metrics: tuple[str, ...] = ()
+    batched: bool = False  # takes lists, of any rollouts, and returns a list
+    metrics: tuple[str, ...] = ()  # in the mappings that it returns
 
 
 @overload
@@ -48,17 +61,11 @@ def reward(func: Any = None, *, batched: bool = False, metrics: Sequence[str] = 
         raise TypeError(f"metrics is a list of names: metrics=[{metrics!r}]")
     names = tuple(dict.fromkeys(metrics))
     for name in names:
-        if (
-            not isinstance(name, str)
-            or not name
-            or "/" in name
-            or not name.isprintable()
-            or name in ("score", "reason")
-        ):
+        is_name = isinstance(name, str) and name and name.isprintable()
+        if not is_name or "/" in name or name in ("score", "reason"):
             raise ValueError(f"{name!r} cannot be the name of a metric.")
-    if func is None:
-        return partial(_declare, Declared(batched, names))
-    return _declare(Declared(batched, names), func)
+    what = Declared(batched, names)
+    return partial(_declare, what) if func is None else _declare(what, func)
 
 
 def _declare(what: Declared, func: Any) -> Any:
@@ -91,3 +98,50 @@ def innermost(func: Any) -> Any:
 def _declaration(func: Any) -> Declared | None:
     what = getattr(innermost(func), _NAME, None)
     return what if isinstance(what, Declared) else None
+
+
+def is_path(name: str) -> bool:
+    """Return whether a check's type has the form ``module:name`` or ``file.py:name``."""
+    return _PATH.fullmatch(name) is not None
+
+
+def allow(module: str, file: Path | None = None) -> None:
+    """Let specs name the functions of a module, which the user has named; by its file, if that is what the user has named."""
+    _ALLOWED.add(module)
+    if file is not None:
+        _FILES[file] = module
+
+
+def reward_named(path: str) -> Any:
+    """Return the function that a spec names, ``module:name`` or ``file.py:name``; the message of a ValueError says what to do."""
+    module, _, name = path.partition(":")
+    module = _module_of(module) if module.endswith(".py") else module
+    # NOTE: not getattr, because a module's own __getattr__ may import others
+    functions = getattr(sys.modules.get(module), "__dict__", {})
+    func: Any = functions.get(name)
+    if module not in _ALLOWED and not is_declared(func):
+        how = f"If it is yours, name it: --import {module}. In Python, import it and declare the function with @assay.reward."
+        raise ValueError(f"a spec imports nothing, and the module {module} was not imported for it. {how}")
+    if func is None or name.startswith("_"):
+        public = [key for key, value in functions.items() if _is_own(value, module) and not key.startswith("_")]
+        raise ValueError(f"{module} has no reward function `{name}`. {did_you_mean(name, public)}".strip())
+    if not callable(func) or isinstance(func, type):
+        kind = "a class" if isinstance(func, type) else type(func).__name__
+        raise ValueError(f"{path} is {kind}, not a function")
+    if not (_is_own(func, module) or is_declared(func)):
+        home = getattr(innermost(func), "__module__", None)
+        raise ValueError(f"{module} only imports `{name}`: name it where it is defined, {home}:{name}")
+    return func
+
+
+def _module_of(file: str) -> str:
+    parts = tuple(part for part in file.split("/") if part != ".")
+    modules = {module for path, module in _FILES.items() if path.parts[-len(parts) :] == parts}
+    if len(modules) != 1:
+        several = "several files of that name were imported" if modules else f"{file} was not imported for it"
+        raise ValueError(f"a spec imports nothing, and {several}. If it is yours, name it: --import {file}")
+    return modules.pop()
+
+
+def _is_own(func: Any, module: str) -> bool:
+    return callable(func) and getattr(innermost(func), "__module__", None) == module

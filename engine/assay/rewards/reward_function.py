@@ -27,22 +27,22 @@ def name_of(func: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RewardFunction:
-    """A reward function with the arguments it takes."""
+    """A reward function with the arguments it takes; those of a function over several rollouts are in the singular."""
 
-    name: str
+    name: str  # unique among the functions it runs with
     func: Callable[..., Any]
-    objects: Mapping[str, Any]
+    objects: Mapping[str, Any]  # the rubric's own objects that it takes, by name
     arguments: tuple[str, ...]
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
-    keywords: tuple[str, ...]
-    leading: tuple[str, ...]
-    group: bool
-    batched: bool
-    takes_all: bool
+    required: tuple[str, ...]  # arguments that it names and has no default for
+    optional: tuple[str, ...]  # those that it names and has a default for
+    keywords: tuple[str, ...]  # the arguments under the names in its signature
+    leading: tuple[str, ...]  # names of ``objects`` that its first parameters take
+    group: bool  # takes all rollouts of an example and returns a list
+    batched: bool  # takes any rollouts at once and returns a list, as TRL's functions do
+    takes_all: bool  # takes all columns of the rollouts
     metrics: tuple[str, ...]
-    positional: int
-    is_async: bool
+    positional: int  # first arguments that are passed by position, which is faster, and necessary for some
+    is_async: bool  # known to be asynchronous before it is called
 
     @property
     def takes_lists(self) -> bool:
@@ -72,26 +72,23 @@ class RewardFunction:
         named = {keyword: place for (_, keyword), place in zip(taken[len(first) :], places[len(first) :], strict=True)}
         if self.takes_all:  # columns that only ``**kwargs`` takes
             own = {*self.keywords, *self.objects, *(("prompt", "completion") if self.takes_lists else ARGUMENTS)}
-            columns = {name.removeprefix(COLUMN): at for at, name in enumerate(names) if name.startswith(COLUMN)}
+            columns = {name.removeprefix(COLUMN): place for place, name in enumerate(names) if name.startswith(COLUMN)}
             named |= {name: place for name, place in columns.items() if name not in own}
         leading = [self.objects[name] for name in self.leading]
         others = {name: value for name, value in self.objects.items() if name not in self.leading}
         func = partial(self.func, *leading, **others) if self.objects else self.func
-        return _on_values(func, places[: len(first)], tuple(named.items()))
-
-
-def _on_values(
-    func: Callable[..., Any], first: Sequence[int], named: Sequence[tuple[str, int]]
-) -> Callable[[Sequence[Any]], Any]:
-    if named:
-        return lambda values: func(*[values[at] for at in first], **{name: values[at] for name, at in named})
-    if not first:
-        return lambda _: func()
-    if len(first) == 1:
-        (at,) = first
-        return lambda values: func(values[at])
-    pick = itemgetter(*first)
-    return lambda values: func(*pick(values))
+        positions = places[: len(first)]
+        # as little work for a call as its arguments need
+        if named:
+            keywords = tuple(named.items())
+            return lambda values: func(*[values[at] for at in positions], **{name: values[at] for name, at in keywords})
+        if not positions:
+            return lambda _: func()
+        if len(positions) == 1:
+            (only,) = positions
+            return lambda values: func(values[only])
+        pick = itemgetter(*positions)
+        return lambda values: func(*pick(values))
 
 
 def reward_function(
@@ -107,34 +104,28 @@ def reward_function(
         raise TypeError(f"{name}: Python does not know its parameters; wrap it in a function that names them") from None
     named = {param.name: param for param in parameters if param.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
     takes_all = any(param.kind == _ANY for param in parameters)
-    objects = objects or {}
-    what = declared(func)
-    plural = any(plural in named and plural not in objects for plural in PLURALS)
-    alone = [
-        key
-        for key, param in named.items()
-        if key not in PLURALS and key not in objects and param.default is inspect.Parameter.empty
-    ]
+    objects, what = objects or {}, declared(func)
+    plurals = [plural for plural in PLURALS if plural in named and plural not in objects]
+    without_default = [key for key, param in named.items() if param.default is inspect.Parameter.empty]
+    alone = [key for key in without_default if key not in PLURALS and key not in objects]
     # NOTE: a function over all rollouts of an example names plurals only; with columns by their own names, it is one of TRL's shape
-    batched = what.batched or bool(plural and alone)
-    group = plural and not batched
+    batched = what.batched or bool(plurals and alone)
+    group = bool(plurals) and not batched
     own = [key for key in named if key not in objects]
     taken = _arguments_of(own, takes_all=takes_all, batched=batched, group=group)
     singular = {keyword: argument for keyword, argument in taken.items() if keyword not in objects}
     positional = [param.name for param in parameters if param.kind in _IN_ORDER]
     leading = tuple(takewhile(objects.__contains__, positional))
     first = [*takewhile(singular.__contains__, positional[len(leading) :])]
-    keywords = [*first, *(keyword for keyword in singular if keyword not in first)]
-    required = [key for key in keywords if key in named and named[key].default is inspect.Parameter.empty]
-    optional = [key for key in keywords if key in named and key not in required]
+    keywords = (*first, *(keyword for keyword in singular if keyword not in first))
     return RewardFunction(
         name,
         func,
         {key: value for key, value in objects.items() if takes_all or key in named},
         tuple(singular[key] for key in keywords),
-        tuple(singular[key] for key in required),
-        tuple(singular[key] for key in optional),
-        tuple(keywords),
+        tuple(singular[key] for key in keywords if key in without_default),
+        tuple(singular[key] for key in keywords if key in named and key not in without_default),
+        keywords,
         leading,
         group,
         batched,

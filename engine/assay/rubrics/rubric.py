@@ -25,6 +25,10 @@ from assay.rewards.panel import Rewards, examples
 from assay.rewards.reward_function import RewardFunction, reward_function
 from assay.rubrics.members import (
     Entry,
+    add_error,
+    add_scoring_time,
+    by_columns,
+    by_verifier,
     check_weight,
     functions_of,
     is_function,
@@ -33,9 +37,9 @@ from assay.rubrics.members import (
     pair_weights,
     specs_of,
     unpack,
+    weighted_sums,
 )
 from assay.rubrics.parsers import Parser
-from assay.rubrics.rewarded import add_error, add_scoring_time, by_columns, by_verifier, weighted_sums
 from assay.spec.verifier import VerifierSpec
 from assay.system.progress import Ticks, progress
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
@@ -43,10 +47,6 @@ from assay.values.arguments import ARGUMENTS
 
 _METHODS = ("call_reward_func", "score_rollout", "run_score_rollout", "score_group", "score_rollouts")
 """Methods that a subclass may override to score in its own way."""
-
-
-def _is_default(method: Any) -> bool:
-    return str(method.__module__).rpartition(".")[0] == __package__
 
 
 class Rubric:
@@ -137,9 +137,8 @@ class Rubric:
     @property
     def has_group_funcs(self) -> bool:
         """Return whether a function takes all rollouts of an example, so that they are scored together."""
-        return any(
-            self._inspect(func, self.class_objects).group for func in self.get_reward_funcs() if is_function(func)
-        )
+        funcs = filter(is_function, self.get_reward_funcs())
+        return any(self._inspect(func, self.class_objects).group for func in funcs)
 
     def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
         """Return the members with their weights and objects.
@@ -150,37 +149,34 @@ class Rubric:
         """
         self._check_default_scoring()
         try:
-            pairs = self._pairs()
+            pairs = pair_weights(self.get_reward_funcs(), self.get_reward_weights())
         except ValueError as error:
             raise SpecError(f"The rubric cannot be used: {error}.") from None
         return [Entry(func, weight, self.class_objects, path) for func, weight in pairs]
 
     def members(self, limits: Limits, pass_threshold: float = 1.0) -> tuple[VerifierSpec, ...]:
         """Return the members as verifiers of one plan, as ``assay.score`` compiles them."""
-        side_by_side, origin = self._side_by_side, self.origin
-        return specs_of(self.entries(), limits, pass_threshold, side_by_side=side_by_side, origin=origin)
+        return specs_of(self.entries(), limits, pass_threshold, side_by_side=self._side_by_side, origin=self.origin)
 
     def functions(self) -> list[RewardFunction]:
         """Return the reward functions among the members, which worker processes run."""
-        return [*functions_of(self.entries()).values()]
+        return functions_of(self.entries())
 
     @property
     def _side_by_side(self) -> bool:
         return self.parallelize_scoring
 
-    def _pairs(self) -> list[tuple[Any, float]]:
-        return pair_weights(self.get_reward_funcs(), self.get_reward_weights())
-
     def _check_default_scoring(self) -> None:
-        overridden = [name for name in _METHODS if not _is_default(getattr(type(self), name))]
-        if overridden:
+        if overridden := self._overridden(_METHODS):
             raise UsageError(
                 f"{type(self).__name__} overrides {', '.join(overridden)}, so it cannot be scored as columns.",
                 "Await its score_rollouts, or move the scoring into reward functions.",
             )
 
-    def _has_default_scoring(self) -> bool:
-        return all(_is_default(getattr(type(self), name)) for name in _METHODS[:3])
+    def _overridden(self, methods: Sequence[str]) -> list[str]:
+        # a method of this package gives the same result as scoring by columns
+        modules = {name: str(getattr(type(self), name).__module__) for name in methods}
+        return [name for name, module in modules.items() if module.rpartition(".")[0] != __package__]
 
     async def call_reward_func(
         self,
@@ -238,9 +234,8 @@ class Rubric:
             return await self.score_rollout(*args, **kwargs)
 
     def _inspect(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
-        key = (
-            func if isinstance(func, MethodType) else id(func)
-        )  # bound methods are new but equal objects at each access
+        # bound methods are new but equal objects at each access
+        key = func if isinstance(func, MethodType) else id(func)
         known, before, inspected = self._inspections.get(key, (None, {}, None))
         # equal objects may diverge later
         is_same = before.keys() == objects.keys() and all(before[name] is value for name, value in objects.items())
@@ -319,25 +314,18 @@ class Rubric:
         rows, names = len(prompts), self.get_reward_func_names()
         if not rows:
             return RolloutScores(reward=[], metrics={name: [] for name in names})
-        if not self._has_default_scoring():
-            return await self._score_one_by_one(rollouts, rows, max_concurrent, kwargs)
+        if self._overridden(_METHODS[:3]):
+            sem: Any = asyncio.Semaphore(max_concurrent) if max_concurrent > 0 else contextlib.nullcontext()
+            each = zip(*rollouts.values(), strict=True)
+            scored = await asyncio.gather(*(self.run_score_rollout(sem, *values, **kwargs) for values in each))
+            metrics = {name: [score.metrics[name] for score in scored] for name in scored[0].metrics}
+            return RolloutScores(reward=[score.reward for score in scored], metrics=metrics)
+        by = "example_id" if example_ids else "prompt"
         with progress("scoring", show=use_tqdm) as report:
             limits = Limits(max_concurrent=max_concurrent, tick=Ticks(report, rows).add if report else None)
-            scores, more = await self._score_members(
-                rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids)
-            )
+            scores, declared = await self._score_members(rollouts, rows, limits, self.class_objects | kwargs, by)
         rewards = weighted_sums(scores, self.get_reward_weights(), rows)
-        metrics = {name: list(column) for name, column in zip(names, scores, strict=True)}
-        return RolloutScores(reward=rewards, metrics=more | metrics)
-
-    async def _score_one_by_one(
-        self, rollouts: Mapping[str, Sequence[Any]], rows: int, max_concurrent: int, kwargs: Mapping[str, Any]
-    ) -> RolloutScores:
-        sem: Any = asyncio.Semaphore(max_concurrent) if max_concurrent > 0 else contextlib.nullcontext()
-        each = zip(*rollouts.values(), strict=True)
-        scores = await asyncio.gather(*(self.run_score_rollout(sem, *values, **kwargs) for values in each))
-        metrics = {name: [score.metrics[name] for score in scores] for name in scores[0].metrics} if rows else {}
-        return RolloutScores(reward=[score.reward for score in scores], metrics=metrics)
+        return RolloutScores(reward=rewards, metrics=declared | dict(zip(names, scores, strict=True)))
 
     async def _score_members(
         self,
@@ -345,41 +333,113 @@ class Rubric:
         rows: int,
         limits: Limits,
         objects: Mapping[str, Any],
-        has_ids: bool,
-    ) -> tuple[list[Sequence[float]], dict[str, list[float]]]:
-        funcs = [func for func, _ in self._pairs()]
-        positions = [at for at, func in enumerate(funcs) if is_function(func)]
-        functions = [self._inspect(funcs[at], objects) for at in positions]
-        runner = Rewards(functions, limits, side_by_side=self.parallelize_scoring)
-        values = {name: rollouts[name] for name in runner.arguments}
-        by = "example_id" if has_ids else "prompt"
+        by: str,
+    ) -> tuple[list[list[float]], dict[str, list[float]]]:
+        """Return the scores of each member for each rollout, and the metrics that functions declare; 0.0 where there is none."""
+        funcs = [func for func, _ in pair_weights(self.get_reward_funcs(), self.get_reward_weights())]
+        functions = {number: self._inspect(func, objects) for number, func in enumerate(funcs) if is_function(func)}
+        runner = Rewards([*functions.values()], limits, side_by_side=self.parallelize_scoring)
         keys = examples({by: rollouts[by]}, rows) if runner.grouped else []
         seconds = [0.0] * rows
-        steps = runner.steps(values, keys, rows, seconds)
+        steps = runner.steps({name: rollouts[name] for name in runner.arguments}, keys, rows, seconds)
         while True:
             try:
                 work = next(steps)
             except StopIteration as end:
-                rewards, errors, remarks = end.value
+                results = end.value
                 break
             await run_in_loop(work, limits)
-        scores: list[Sequence[float]] = [[] for _ in funcs]
-        for number, at in enumerate(positions):
-            scores[at] = [0.0 if reward is None else reward for reward in rewards[number]]
-            name = member_name(funcs[at])
-            for row, error in errors[number].items():
-                add_error(rollouts["state"][row], f"{name}: {error}")
-        metrics = {
-            f"{function.name}/{metric}": [
-                (remark.metrics.get(metric) or 0.0) if (remark := by_row.get(row)) else 0.0 for row in range(rows)
-            ]
-            for function, by_row in zip(functions, remarks, strict=True)
-            for metric in function.metrics
-        }
+        scores: dict[int, list[float]] = {}
+        metrics: dict[str, list[float]] = {}
+        for (number, function), rewards, errors, remarks in zip(functions.items(), *results, strict=True):
+            scores[number] = [0.0 if reward is None else reward for reward in rewards]
+            for row, error in errors.items():
+                add_error(rollouts["state"][row], f"{member_name(funcs[number])}: {error}")
+            for metric in function.metrics:
+                values = (remarks[row].metrics.get(metric) if row in remarks else None for row in range(rows))
+                metrics[f"{function.name}/{metric}"] = [value or 0.0 for value in values]
         for state, took in zip(rollouts["state"], seconds, strict=True):
             add_scoring_time(state, took)
-        others = [at for at in range(len(funcs)) if at not in positions]
-        if others:
-            for at, column in zip(others, by_columns([funcs[at] for at in others], rollouts), strict=True):
-                scores[at] = column
-        return scores, metrics
+        for number, func in enumerate(funcs):
+            if number not in functions:
+                scores[number] = by_columns(func, rollouts)
+        return [scores[number] for number in range(len(funcs))], metrics
+
+
+class _NoRubricError(AssertionError, ValueError):
+    def __init__(self) -> None:
+        super().__init__("RubricGroup must have at least one rubric")
+
+
+class RubricGroup(Rubric):
+    """Rubrics whose rewards are added; metrics of functions with the same name are added, too.
+
+    Args:
+        rubrics: At least one.
+        kwargs: As for ``Rubric``.
+
+    Raises:
+        AssertionError: ``rubrics`` is empty; the exception is also a ValueError.
+    """
+
+    def __init__(self, rubrics: Sequence[Rubric], **kwargs: Any) -> None:
+        if not rubrics:
+            raise _NoRubricError
+        self.rubrics = list(rubrics)
+        super().__init__(**kwargs)
+
+    def get_reward_func_names(self) -> list[str]:
+        """Return the names of the members of all rubrics."""
+        return [name for rubric in self.rubrics for name in rubric.get_reward_func_names()]
+
+    def get_reward_funcs(self) -> list[Any]:
+        """Return the members of all rubrics."""
+        return [func for rubric in self.rubrics for func in rubric.get_reward_funcs()]
+
+    def get_reward_weights(self) -> list[float]:
+        """Return the weights of all rubrics."""
+        return [weight for rubric in self.rubrics for weight in rubric.get_reward_weights()]
+
+    def add_reward_func(self, func: RewardFunc | VerifierSpec, weight: float = 1.0) -> None:
+        """Add a member to the first rubric.
+
+        Raises:
+            AssertionError: The group has no rubric; the exception is also a ValueError.
+        """
+        if not self.rubrics:
+            raise _NoRubricError
+        self.logger.warning("Adding the reward function to the first rubric of the group.")
+        self.rubrics[0].add_reward_func(func, weight)
+
+    def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
+        """Return the members of all rubrics with their weights and objects."""
+        self._check_default_scoring()
+        return [entry for place, rubric in enumerate(self.rubrics) for entry in rubric.entries((*path, place))]
+
+    @property
+    def _side_by_side(self) -> bool:
+        return all(rubric._side_by_side for rubric in self.rubrics)  # noqa: SLF001  (of the same class)
+
+    async def score_rollout(self, *args: Any, **kwargs: Any) -> RolloutScore:
+        """Score one rollout with each rubric in turn."""
+        total = RolloutScore(reward=0.0)
+        for rubric in self.rubrics:
+            score = await rubric.score_rollout(*args, **kwargs)
+            total.reward += score.reward
+            for name, value in score.metrics.items():
+                total.metrics[name] = total.metrics[name] + value if name in total.metrics else value
+        return total
+
+    async def score_rollouts(self, *args: Any, **kwargs: Any) -> RolloutScores:
+        """Score rollouts with each rubric in turn."""
+        scores = [await rubric.score_rollouts(*args, **kwargs) for rubric in self.rubrics]
+        total = scores[0]
+        for scored in scores[1:]:
+            total.reward = _sum_columns(total.reward, scored.reward)
+            for name, values in scored.metrics.items():
+                total.metrics[name] = _sum_columns(total.metrics[name], values) if name in total.metrics else values
+        return total
+
+
+def _sum_columns(left: Sequence[float], right: Sequence[float]) -> list[float]:
+    return [a + b for a, b in zip(left, right, strict=True)]

@@ -17,7 +17,7 @@ from assay.functions.check import Registered, RowVerifierCheck, RowVerifierParam
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.rewards.check import RewardCheck
-from assay.rewards.named import is_path, reward_named
+from assay.rewards.declared import is_path, reward_named
 from assay.rewards.reward_function import reward_function
 from assay.spec.check import Reader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
