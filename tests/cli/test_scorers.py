@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import assay
 from assay.cli.main import app
 from assay.functions import registry
-from assay.rewards import named
+from assay.rewards import declared
 
 ENV = {**os.environ, "COLUMNS": "160", "PYTHONPATH": str(ROOT / "engine")}
 
@@ -49,7 +49,7 @@ ROWS = [{"completion": "ab", "answer": "a"}, {"completion": "b" * 9, "answer": "
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(named, "_ALLOWED", set())
+    monkeypatch.setattr(declared, "_ALLOWED", set())
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     monkeypatch.delitem(sys.modules, "my_rewards", raising=False)
     Path("my_rewards.py").write_text(MODULE)

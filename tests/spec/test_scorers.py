@@ -15,7 +15,7 @@ import assay
 from assay.errors import ColumnsError, SpecError
 from assay.fns import register_fn
 from assay.functions import registry
-from assay.rewards import named
+from assay.rewards import declared
 from assay.testing import assert_plan_conforms
 
 REWARD = f"{spec_rewards.HERE}:{{}}".format
@@ -24,7 +24,7 @@ REWARD = f"{spec_rewards.HERE}:{{}}".format
 @pytest.fixture(autouse=True)
 def _imported(monkeypatch):
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
-    monkeypatch.setattr(named, "_ALLOWED", {spec_rewards.HERE})
+    monkeypatch.setattr(declared, "_ALLOWED", {spec_rewards.HERE})
     spec_rewards.register_all()
 
 
@@ -270,7 +270,7 @@ def test_a_spec_names_only_functions_that_the_user_has_imported_for_it(name, mes
 
 
 def test_a_declared_function_of_an_imported_module_needs_no_option(monkeypatch):
-    monkeypatch.setattr(named, "_ALLOWED", set())
+    monkeypatch.setattr(declared, "_ALLOWED", set())
     assert assay.load_verifier({"checks": [{"type": REWARD("evens")}]}).checks[0].id == "evens"
     assert "--import spec_rewards" in problems({"type": REWARD("brevity")})
 
