@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay.runs import child_process, into_folder
+from assay.runs import child_process, folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes end with their parent")
 
@@ -96,7 +96,7 @@ def job(there, monkeypatch):
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr(into_folder, "in_child_process", engine)
+    monkeypatch.setattr(folder, "in_child_process", engine)
     with contextlib.suppress(KeyboardInterrupt):
         assay.score_file("rollouts.parquet", "v.json", "out/", part_bytes=1, isolate=True)
     return given

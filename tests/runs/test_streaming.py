@@ -9,7 +9,7 @@ from polars.exceptions import PanicException
 import assay
 from assay.loading.formats.files import open_each
 from assay.loading.formats.reading import Reading
-from assay.runs import streaming
+from assay.runs import file_run
 from assay.system.signals import interruptible, signalled
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
@@ -30,7 +30,7 @@ def test_rows_that_do_not_come_are_an_error_and_no_interrupt(short, tmp_path):
 
 
 def test_after_a_signal_they_are_an_interrupt_whoever_handles_it(short, monkeypatch):
-    monkeypatch.setattr(streaming, "in_pieces", lambda _: interruptible())
+    monkeypatch.setattr(file_run, "in_pieces", lambda _: interruptible())
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         with interruptible():
@@ -38,7 +38,7 @@ def test_after_a_signal_they_are_an_interrupt_whoever_handles_it(short, monkeypa
             signal.raise_signal(signal.SIGUSR1)
             assert signalled()
             with pytest.raises(KeyboardInterrupt):
-                [*streaming.batches(pl.LazyFrame({"completion": ["a", "b"]}))]
+                [*file_run.batches(pl.LazyFrame({"completion": ["a", "b"]}))]
     finally:
         signal.signal(signal.SIGUSR1, before)
 

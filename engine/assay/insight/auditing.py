@@ -24,12 +24,11 @@ from assay.insight import stats
 from assay.insight.probing.phrases import Phrases, checks_named, phrases_of
 from assay.insight.probing.tasks import GOLDS, PROMPTS, Task, task_of
 from assay.insight.probing.texts import CLASSES, DISGUISES, MIXED_SCRIPTS, PROBES, Probe, look_alike, probes_of
-from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, read_whole
 from assay.names import COMPLETION, HIDDEN, NATIVE, TASK_ID
 from assay.options import ScoreOptions, documented, settle
-from assay.scoring.in_memory import cause, engine_error, tell
+from assay.scoring.in_memory import engine_errors, tell
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.quantities import RowLimit
 from assay.system.signals import interruptible
@@ -161,14 +160,12 @@ def audit(
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         source = _joined(open_rollouts(rollouts, reading_for(settled, loaded)), loaded, settled)
         warn(loaded)
-        try:
+        with engine_errors(source.files):
             rows, tasks = _sampled(source, tuple(task), sample)
             plan = Plan(loaded, tuple(rows.drop(_ROW, _AT, _ID).schema.items()), (), any_role=settled["any_role"])
             tell(plan.refuse(rows.drop(_ROW, _AT, _ID).lazy()))
             with closing_checks(loaded):
                 found = _probed(plan, rows, own)
-        except ENGINE_ERRORS as error:
-            raise engine_error(error, source.files) from cause(error, source.files)
     notes = [] if tasks == found.tasks else [f"{found.tasks:,} of {counted(tasks, 'task')}, evenly spaced"]
     return _audited(found, gates, (*source.notes, *plan.notes, *notes))
 

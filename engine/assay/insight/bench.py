@@ -19,12 +19,11 @@ from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
-from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.names import COMPLETION
 from assay.options import BenchOptions, ScoreOptions, documented, settle
-from assay.scoring.in_memory import cause, engine_error, prepare, tell
+from assay.scoring.in_memory import engine_errors, prepare, tell
 from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifier
@@ -152,12 +151,10 @@ def bench(
         selected = replace(selected, frame=selected.frame if rows is None else selected.frame.head(rows))
         source, plan = prepare(selected, loaded, settled)
         warn(loaded)
-        try:
+        with engine_errors(source.files, plan):
             tell(plan.refuse(source.frame))
             with closing_checks(loaded):
                 return replace(_measure(plan, selected, source.frame), notes=source.notes)
-        except ENGINE_ERRORS as error:
-            raise engine_error(error, source.files, plan) from cause(error, source.files)
 
 
 def _measure(plan: Plan, rollouts: Rollouts, frame: pl.LazyFrame) -> Bench:

@@ -23,7 +23,7 @@ from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_r
 from assay.insight.stats import FEW_TASKS, finite, fixed_mean, fixed_sums, mcnemar, normal_p, t_test
 from assay.names import COMPLETION, HIDDEN, TEXT
 from assay.options import DiffLimits, ScoreOptions, options_of, settle
-from assay.runs.recorded import settings_in
+from assay.runs.file_run import settings_in
 from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit

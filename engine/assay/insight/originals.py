@@ -12,7 +12,7 @@ from assay.insight.results import ROW, Result
 from assay.loading.rollouts import open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
-from assay.runs.recorded import recorded_reading
+from assay.runs.file_run import recorded_reading
 from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
 

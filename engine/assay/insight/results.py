@@ -18,11 +18,11 @@ from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, lis
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
-from assay.loading.formats.files import ENGINE_ERRORS, combined, open_each
+from assay.loading.formats.files import combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
-from assay.scoring.in_memory import engine_error
+from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import forms_of
 from assay.spec.check import titled
 from assay.system.signals import interruptible
@@ -210,11 +210,8 @@ class Result:
 
     def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
         """Run a query over the rows, streaming; an ``InputError`` names the file that cannot be read to its end."""
-        try:
-            with interruptible():
-                return frame.collect(engine="streaming")
-        except ENGINE_ERRORS as error:
-            raise engine_error(error, self.files) from error
+        with engine_errors(self.files), interruptible():
+            return frame.collect(engine="streaming")
 
     def label(self, line: str) -> str | None:
         """Return the longest label that a line of feedback or errors begins with; None for a line without."""
@@ -271,10 +268,8 @@ def result_of(
     damage: InputError | None = None,
 ) -> Result:
     """Return rows and what made them as a result; an ``InputError`` if they have no ``reward``."""
-    try:
+    with engine_errors(files):
         schema = frame.collect_schema()
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, files) from error
     if "reward" not in schema:
         hint = "Name a file that assay score wrote, or a frame that assay.score returned."
         raise InputError(f"{name}: no column `reward`.", f"Columns: {listed(list(schema))}\n{hint}")

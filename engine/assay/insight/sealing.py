@@ -25,16 +25,14 @@ from assay.expressions.readable import readable
 from assay.insight.pairing import AFTER, BEFORE, changed
 from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
-from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
 from assay.names import FUNCTION, IN_PROCESS, MANIFEST, NATIVE
 from assay.options import FileOptions, settle
+from assay.runs.file_run import output_schema, settings_in, stream
 from assay.runs.manifest import read_manifest
-from assay.runs.recorded import settings_in
-from assay.runs.streaming import output_schema, stream
-from assay.scoring.in_memory import cause, engine_error, prepare
+from assay.scoring.in_memory import engine_errors, prepare
 from assay.scoring.summary import Summary
 from assay.spec.canonical import forms_of, verifiers_of
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
@@ -419,7 +417,7 @@ def _rescored(
     frame = source.frame if options["limit"] is None else source.frame.head(options["limit"])
     path, summary = spool_file(made.name, ".parquet"), Summary.of(plan)
     schema = output_schema(plan, frame)
-    try:
+    with engine_errors(source.files, plan):
         rows = _rows(source, frame, options["limit"])
         with closing_checks(plan.verifiers), open_writer(path, schema, alone=False) as writer:
             stream(plan, _some(frame, sample), writer, summary, None, source.read)
@@ -428,8 +426,6 @@ def _rescored(
         if problems := _shapes(made, path, rows):
             return problems, []
         return [], [*_differences(made, path, sample)]
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, source.files, plan) from cause(error, source.files)
 
 
 def _rows(source: Rollouts, frame: pl.LazyFrame, limit: int | None) -> int:

@@ -26,11 +26,10 @@ from assay.insight.diffing import Diff, changes
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.insight.stats import fixed_mean, fixed_sums
-from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
-from assay.scoring.in_memory import engine_error
+from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import Share, VerifierSpec, verifier_in_footer
@@ -484,14 +483,15 @@ def write_rewards(
     rows = _new_rows(change)
     _refuse_other(change, rows.select(expr.alias(name) for name, expr in _differences(change).items()))
     frame, root = _new_result(change, rows).frame, ""
-    try:
-        with interruptible(), open_writer(out, frame.collect_schema()) as writer:
-            if writer is not None:
-                for batch in batches(frame, THRESHOLDS.batch):
-                    writer.write(batch)
-                root = writer.close(_provenance(change, command))
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, change.result.files) from error
+    with (
+        engine_errors(change.result.files),
+        interruptible(),
+        open_writer(out, frame.collect_schema()) as writer,
+    ):
+        if writer is not None:
+            for batch in batches(frame, THRESHOLDS.batch):
+                writer.write(batch)
+            root = writer.close(_provenance(change, command))
     return root
 
 

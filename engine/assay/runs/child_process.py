@@ -20,7 +20,6 @@ from typing import IO, Any, NoReturn, Self
 from assay.calls.limits import own_failure
 from assay.errors import AssayError, UsageError, said_by
 from assay.functions.registry import Function, Reference
-from assay.runs.folder import Failed
 from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
 from assay.system.processes import forget_in_children, signal_at_end_of, silence
@@ -41,14 +40,14 @@ _RUNNING: dict[subprocess.Popen[bytes], int] = {}
 
 def in_child_process(
     job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
-) -> Iterator[tuple[Shard, Summary | Failed]]:
+) -> Iterator[tuple[Shard, Summary | str]]:
     """Score shards in one separate process; an ``Engine``."""
     with _Child(job) as child:
         for shard in shards:
             yield shard, _scored(child, job, shard, tell)
 
 
-def _scored(child: "_Child", job: Job, shard: Shard, tell: Callable[[int], None]) -> Summary | Failed:
+def _scored(child: "_Child", job: Job, shard: Shard, tell: Callable[[int], None]) -> Summary | str:
     for _ in range(_TRIES):
         try:
             summary: Summary = child.ask(("score", shard), tell)
@@ -64,7 +63,7 @@ def _scored(child: "_Child", job: Job, shard: Shard, tell: Callable[[int], None]
             return True
         return False
 
-    return Failed(f"{reason}{culprit(job, shard, dies)}")
+    return f"{reason}{culprit(job, shard, dies)}"
 
 
 class _DeadError(Exception):

@@ -1,27 +1,40 @@
-"""A run from file to file: its output path, options, error limit and progress."""
+"""A run from file to file: its output path, options, error limit and progress; rows stream through its plan batch by batch.
+
+The footer of a result records the options. It is data: a preset in it is a mapping or none, but not a path, which would be read, and a
+name of a file counts for nothing.
+"""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import polars as pl
+import polars.selectors as cs
+from pydantic import ConfigDict, create_model
+
+from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
-from assay.errors import UsageError, counted, likely_ending, path_text, shown_path
+from assay.errors import InputError, TooManyErrors, UsageError, counted, likely_ending, path_text, shown_path
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
+from assay.loading.formats.files import Files
+from assay.loading.formats.reading import Reading, batches, reading_of
 from assay.loading.formats.remote import is_url
 from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts
 from assay.loading.tasks import content_of_tasks
-from assay.options import FileOptions, deciding
-from assay.runs.error_limit import ErrorLimit
+from assay.options import FileOptions, deciding, options_of, settle
 from assay.scoring.summary import Summary
+from assay.spec.stored_json import StoredError, conforms
 from assay.system.atomic_file import check_target
 from assay.system.progress import Ticks
+from assay.system.quantities import RowLimit
 from assay.system.redaction import redacted
+from assay.thresholds import THRESHOLDS
 from assay.writing.provenance import task_files_of
-from assay.writing.writers import ENDINGS, STDOUT
+from assay.writing.writers import ENDINGS, STDOUT, Writer
 
 
 def recorded_options() -> set[str]:
@@ -36,14 +49,68 @@ def is_folder(out: object) -> bool:
     return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (does not raise)
 
 
+@cache
+def _recorded_settings() -> Any:
+    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
+    hints["preset"] = dict[str, Any] | Literal["none"] | None
+    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
+    return create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields)
+
+
+def settings_in(provenance: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the options of the run that made a result, as far as its footer has them; ``name`` is the result's in messages."""
+    settings = provenance.get("settings") or {}
+    try:
+        conforms(settings, _recorded_settings())
+        settle(FileOptions, settings, "assay")
+    except (StoredError, UsageError) as error:
+        fact = f"{name}: the options in its footer cannot be read: {error.args[0]}"
+        raise InputError(fact, "Score the rollouts again.") from None
+    return dict(settings)
+
+
+def recorded_reading(provenance: Mapping[str, Any], name: str) -> Reading:
+    """Return how the rollouts of a result were read: with its mapping and preset, and with the bad rows that it allowed."""
+    return replace(reading_of(settle(FileOptions, settings_in(provenance, name), "assay")), max_bad_rows="100%")
+
+
+def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
+    """Return the columns of a plan's result on a frame, with their types."""
+    scored = plan.lazy(frame).collect_schema()
+    return pl.Schema({name: scored[name] for name in plan.columns})
+
+
+def stream(
+    plan: Plan,
+    frame: pl.LazyFrame,
+    writer: Writer | None,
+    summary: Summary,
+    done: Callable[[], None] | None = None,
+    read: Files | None = None,
+) -> None:
+    """Score a frame batch by batch; call ``done`` after a batch is counted and before it is written."""
+    piece = read.at_once(plan.piece) if read else plan.piece
+    together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
+    with in_pieces(piece):
+        for batch in batches(plan.lazy(frame, watched=True), together):
+            summary.add(plan, batch)
+            if done is not None:
+                done()
+            if writer is not None:
+                writer.write(batch.select(cs.by_name(plan.columns)))
+
+
 @dataclass(frozen=True)
 class FileRun:
     """Output, options, error limit and progress of a run."""
 
     out: str | Path | None
     options: FileOptions
-    error_limit: ErrorLimit
-    progress: Ticks
+
+    @cached_property
+    def progress(self) -> Ticks:
+        """The rows done, for the caller's callback."""
+        return Ticks(self.options["progress"])
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -87,9 +154,22 @@ class FileRun:
                 raise UsageError(
                     f"{shown_path(self.out)}: holds {shown_path(file)}, one of the inputs.", "Name another folder."
                 )
-
         if source.bad:  # a continued run into a folder replaces its list
             check_bad_rows_file(self.out, overwrite=self.options["overwrite"] or is_folder(self.out))
+
+    def check_errors(self, summary: Summary, *, final: bool = False) -> None:
+        """Check a run against the limit of rows with a scoring error; a share is only known at the end."""
+        most = RowLimit("--max-errors", self.options["max_errors"])
+        if not most.exceeded(summary.errors, summary.rows, final=final):
+            return
+        worst = sorted((check for check in summary.checks if check.errors), key=lambda check: -check.errors)
+        causes = [f"  {check.id}: {counted(check.errors, 'row')}" for check in worst[:5]]
+        causes += [f"  unscored: {reason}: {counted(rows, 'row')}" for reason, rows in summary.unscored.most_common(3)]
+        have = "has" if summary.errors == 1 else "have"
+        fact = f"{summary.errors:,} of {counted(summary.rows, 'row')} {have} a scoring error; --max-errors allows {most.given}."
+        kept = "Finished parts are kept" if is_folder(self.out) else "Nothing was written"
+        hint = f"{kept}. Fix the verifier or the rows, or allow more errors."
+        raise TooManyErrors("\n".join([fact, *causes]), hint)
 
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
         """Return an empty summary, and set the total of the progress."""

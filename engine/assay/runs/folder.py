@@ -3,22 +3,33 @@
 import contextlib
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
+from assay.checks.base import RunCheck
+from assay.compiling.plan import Plan
 from assay.errors import OutputError, PartsError, UsageError, counted, shown_path
+from assay.functions.check import OnRow
+from assay.functions.registry import user_functions
+from assay.loading.rollouts import Rollouts
+from assay.loading.tasks import content_of_tasks
 from assay.names import MANIFEST
+from assay.runs.child_process import in_child_process
+from assay.runs.file_run import FileRun, output_schema
 from assay.runs.manifest import Manifest, read_manifest
-from assay.runs.shards import COUNTS, Job, Shard, finished_counts, read_counts, score_shard
+from assay.runs.on_ray import on_ray
+from assay.runs.shards import COUNTS, Engine, Job, Shard, cut, finished_counts, read_counts, score_shard
+from assay.scoring.in_memory import tell
 from assay.scoring.summary import Summary
 from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.locks import locked
-from assay.system.progress import Ticks
 from assay.system.signals import KEPT, Stopped
+from assay.system.special_files import is_stream, path_of
+from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.writers import SUMMARY
 
 _LOCK = "_lock"
@@ -29,108 +40,136 @@ _logger = logging.getLogger("assay.folder")
 
 _OURS = (MANIFEST, SUMMARY, COUNTS)
 _DRAFTS = (f".{MANIFEST}.*.tmp", f".{SUMMARY}.*.tmp", ".part-*.parquet.*.tmp", f"{COUNTS}/.*.json.*.tmp")
+_VARYING = ("seconds", "rows_per_second", "out", "notes")
+"""Entries of a summary that differ between identical runs."""
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A shard that could not be scored."""
+def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
+    """Score files into a folder of parts."""
+    folder, options = Path(str(run.out)), run.options
+    _refuse_what_needs_one_file(source, plan, run)
+    tell(plan.refuse(source.frame))
+    earlier = read_manifest(folder) if folder.is_dir() and not options["overwrite"] else None
+    grown = () if earlier is None else _grown(earlier, source)
+    functions = user_functions()
+    names = [function.name for function in functions]
+    tasks = task_files_of(options["tasks"])
+    provenance = provenance_of(plan.verifiers, names, source.inputs, tasks, seal=options["seal"])
+    if (task_table := content_of_tasks(source.steps)) is not None:
+        provenance["task_table"] = task_table
+    columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
+    assert source.read is not None  # noqa: S101  (what is not in files is refused above)
+    shards = tuple(cut(source.read, int(options["part_bytes"]), grown))
+    manifest = Manifest(provenance, run.settings, columns, shards, options["command"], grown)
+    job = Job(
+        source.read,
+        source.steps,
+        plan,
+        folder,
+        manifest.run,
+        source.inputs,
+        functions if any(isinstance(check, OnRow) for check in plan.readers) else (),
+        paths=tuple(sys.path),
+        modules=tuple(options["modules"]),
+        settings=run.settings,
+    )
+    summary = run.begin(source, plan)
+    if earlier is not None and grown != earlier.grown:
+        added = counted(len(source.inputs) - grown[-1], "file")
+        summary.told.append(f"{added} added to the run in {shown_path(folder)}/")
+    here = in_child_process if options["isolate"] else in_this_process
+    with on_ray(options["ray_address"]) if options["engine"] == "ray" else contextlib.nullcontext(here) as engine:
+        summary = _score_folder(job, manifest, engine, summary, run)
+    run.check_errors(summary, final=True)
+    return run.end(source, summary)
 
-    why: str
+
+def _refuse_what_needs_one_file(source: Rollouts, plan: Plan, run: FileRun) -> None:
+    fact = ""
+    if source.read is None or any(file.name == "-" or is_stream(path_of(file.name)) for file in source.inputs):
+        fact = "a run in parts reads files."
+    elif run.options["limit"] is not None:
+        fact = "a run in parts reads whole files, not --limit."
+    for verifier, spec, check in plan.checks:
+        if isinstance(check, RunCheck) and check.whole:
+            seen = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
+            fact = fact or seen
+    if fact:
+        raise UsageError(
+            f"{shown_path(Path(str(run.out)))}/: {fact}", "Name a file for the rewards: --out NAME.parquet"
+        )
 
 
-class Engine(Protocol):
-    """Scores shards: in this process, in a separate one, or on Ray."""
-
-    def __call__(
-        self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
-    ) -> Iterator[tuple[Shard, Summary | Failed]]:
-        """Score shards."""
+def _grown(earlier: Manifest, source: Rollouts) -> tuple[int, ...]:
+    # where inputs begin that were added to a run: at the end, if all that it had are there and none was skipped
+    then = [entry["name"] for entry in earlier.provenance.get("inputs", ())]
+    now = [file.name for file in source.inputs]
+    is_more = len(now) > len(then) and now[: len(then)] == then and not any(file.skipped for file in source.inputs)
+    return (*earlier.grown, len(then)) if is_more else earlier.grown
 
 
 def in_this_process(
     job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
-) -> Iterator[tuple[Shard, Summary | Failed]]:
+) -> Iterator[tuple[Shard, Summary | str]]:
     """Score shards in this process; an ``Engine``."""
     for shard in shards:
         yield shard, score_shard(job, shard, tell)
 
 
-def score_folder(
-    job: Job,
-    manifest: Manifest,
-    engine: Engine,
-    summary: Summary,
-    *,
-    overwrite: bool = False,
-    check: Callable[[Summary], None] | None = None,
-    progress: Ticks | None = None,
-) -> Summary:
-    """Score the missing parts."""
-    folder, started = job.folder, time.perf_counter()
-    ticks = progress or Ticks(None)
-    total = deepcopy(summary)
+def _score_folder(job: Job, manifest: Manifest, engine: Engine, summary: Summary, run: FileRun) -> Summary:
+    folder, started, total = job.folder, time.perf_counter(), deepcopy(summary)
     with _locked(folder):
-        _begin(folder, manifest, overwrite=overwrite)
+        _begin(folder, manifest, overwrite=run.options["overwrite"])
         missing: list[Shard] = []
         for shard in manifest.shards:
-            counts = finished_counts(folder, manifest.run, shard)
-            if counts is None:
-                missing.append(shard)
-                with refused_by_disk(f"{shown_path(folder)}/")():
-                    (folder / shard.name).unlink(missing_ok=True)  # from another run, or damaged
-            else:
+            if (counts := finished_counts(folder, manifest.run, shard)) is not None:
                 summary.merge(counts)
-        complete = len(manifest.shards) - len(missing)
-        if complete:
-            were = "was" if complete == 1 else "were"
-            summary.told.append(f"{complete:,} of {counted(len(manifest.shards), 'part')} {were} complete already")
+                continue
+            missing.append(shard)
+            with refused_by_disk(f"{shown_path(folder)}/")():
+                (folder / shard.name).unlink(missing_ok=True)  # from another run, or damaged
+        parts = counted(len(manifest.shards), "part")
+        if complete := len(manifest.shards) - len(missing):
+            summary.told.append(f"{complete:,} of {parts} {'was' if complete == 1 else 'were'} complete already")
         earlier = summary.rows
-        if check is not None:
-            check(summary)  # earlier parts may exceed the limit of errors
-        failed = _score(job, missing, engine, summary, ticks, check)
-        if failed:
-            raise _parts_error(folder, manifest, failed)
+        run.check_errors(summary)  # earlier parts may exceed the limit of errors
+        if failed := _score(job, missing, engine, summary, run):
+            lines = [f"  {shard.name}: {reason}" for shard, reason in failed[:5]]
+            lines += [f"  … and {len(failed) - 5:,} more"] if len(failed) > 5 else []  # noqa: PLR2004
+            raise PartsError(
+                "\n".join([f"{len(failed):,} of {parts} could not be scored:", *lines]),
+                f"The other parts are in {shown_path(folder)}/. The same command tries these again.",
+            )
         for shard in manifest.shards:  # in order, because sums of floats depend on it
             total.merge(read_counts(folder, shard))
-        _refuse_missing_parts(folder, manifest)
-        _finish(folder, total)
+        _finish(folder, manifest, total)
     return replace(total, told=summary.told, earlier=earlier, seconds=time.perf_counter() - started)
 
 
 def _score(
-    job: Job,
-    missing: Sequence[Shard],
-    engine: Engine,
-    summary: Summary,
-    ticks: Ticks,
-    check: Callable[[Summary], None] | None,
-) -> list[tuple[Shard, Failed]]:
-    failed: list[tuple[Shard, Failed]] = []
-    left = len(missing)
-    logged = time.monotonic()
+    job: Job, missing: Sequence[Shard], engine: Engine, summary: Summary, run: FileRun
+) -> list[tuple[Shard, str]]:
+    failed: list[tuple[Shard, str]] = []
+    left, logged = len(missing), time.monotonic()
 
     def message() -> str:
-        are = "is" if left == 1 else "are"
-        return (
-            f"interrupted; {counted(left, 'part')} {are} missing in {shown_path(job.folder)}. "
-            "The same command continues from there"
-        )
+        parts = f"{counted(left, 'part')} {'is' if left == 1 else 'are'} missing in {shown_path(job.folder)}"
+        return f"interrupted; {parts}. The same command continues from there"
 
     KEPT.append(message)
     try:
-        for shard, result in engine(job, missing, lambda rows: ticks.reach(summary.rows + rows)):
-            if isinstance(result, Failed):
+        for shard, result in engine(job, missing, lambda rows: run.progress.reach(summary.rows + rows)):
+            if isinstance(result, str):
                 failed.append((shard, result))
                 continue
             left -= 1
             summary.merge(result)
-            ticks.reach(summary.rows)
+            run.progress.reach(summary.rows)
             if time.monotonic() - logged > _LOG_INTERVAL:
                 logged = time.monotonic()
                 rows, parts = counted(summary.rows, "row"), counted(left, "part")
                 _logger.info("%s: %s so far, %s to go", job.folder, rows, parts)
-            if check is not None:
-                check(summary)
+            run.check_errors(summary)
     except KeyboardInterrupt:
         raise Stopped(message()) from None
     except SystemExit:  # at SIGTERM
@@ -177,7 +216,7 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
 
 def _refuse_other_files(folder: Path) -> None:
     drafts = {path for pattern in _DRAFTS for path in folder.glob(pattern)}
-    has_manifest = (folder / MANIFEST).exists()
+    has_manifest = (folder / MANIFEST).exists()  # without one, files that look like parts are not of a run
     foreign = sorted(
         path.name
         for path in folder.iterdir()
@@ -185,12 +224,12 @@ def _refuse_other_files(folder: Path) -> None:
     )
     if foreign:
         shown = ", ".join(map(shown_path, foreign[:3])) + (", …" if len(foreign) > 3 else "")  # noqa: PLR2004
-        raise UsageError(
-            f"{shown_path(folder)}/: holds files that are not part of a run: {shown}.", "Name an empty or a new folder."
-        )
+        fact = f"{shown_path(folder)}/: holds files that are not part of a run: {shown}."
+        raise UsageError(fact, "Name an empty or a new folder.")
 
 
 def _remove_drafts(folder: Path) -> None:
+    # of processes that were killed; one of an earlier run that still writes cannot finish
     for pattern in _DRAFTS:
         for draft in folder.glob(pattern):
             with contextlib.suppress(OSError):
@@ -201,28 +240,14 @@ def _is_part(path: Path) -> bool:
     return path.name.startswith("part-") and path.suffix == ".parquet"
 
 
-def _refuse_missing_parts(folder: Path, manifest: Manifest) -> None:
-    removed = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
-    if removed is not None:
-        fact = f"{shown_path(folder / removed)}: was removed after it was written."
-        raise OutputError(fact, "The same command writes it again.")
+def _finish(folder: Path, manifest: Manifest, summary: Summary) -> None:
+    for shard in manifest.shards:
+        if not (folder / shard.name).is_file():  # the summary would count its rows
+            fact = f"{shown_path(folder / shard.name)}: was removed after it was written."
+            raise OutputError(fact, "The same command writes it again.")
     if not (folder / MANIFEST).is_file():
         manifest.write(folder)
-
-
-def _finish(folder: Path, summary: Summary) -> None:
     _remove_drafts(folder)
     data = {name: value for name, value in summary.as_json().items() if name not in _VARYING}
     with new_file(folder / SUMMARY, alone=False) as (file, guard), guard():
         file.write(json.dumps(data, indent=1).encode() + b"\n")
-
-
-_VARYING = ("seconds", "rows_per_second", "out", "notes")
-"""Entries of a summary that differ between identical runs."""
-
-
-def _parts_error(folder: Path, manifest: Manifest, failed: Sequence[tuple[Shard, Failed]]) -> PartsError:
-    lines = [f"  {shard.name}: {failure.why}" for shard, failure in failed[:5]]
-    lines += [f"  … and {len(failed) - 5:,} more"] if len(failed) > 5 else []  # noqa: PLR2004
-    fact = f"{len(failed):,} of {counted(len(manifest.shards), 'part')} could not be scored:\n" + "\n".join(lines)
-    return PartsError(fact, f"The other parts are in {shown_path(folder)}/. The same command tries these again.")

@@ -29,8 +29,7 @@ from assay.checks.libraries import versions
 from assay.errors import AssayError, UsageError, said_by
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST
-from assay.runs.folder import Engine, Failed
-from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
+from assay.runs.shards import Engine, Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
 from assay.system.signals import LEFTOVERS
 
@@ -161,7 +160,7 @@ class _Tasks:
 
     def score(
         self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
-    ) -> Iterator[tuple[Shard, Summary | Failed]]:
+    ) -> Iterator[tuple[Shard, Summary | str]]:
         del tell
         submit = self._submitter(job)
         waiting, dead = iter(shards), []
@@ -180,7 +179,7 @@ class _Tasks:
                     continue
                 yield shard, summary
         for shard, reason in dead:
-            yield shard, Failed(f"{reason}{culprit(job, shard, lambda part: self._dies(submit, part))}")
+            yield shard, f"{reason}{culprit(job, shard, lambda part: self._dies(submit, part))}"
 
     def cancel(self) -> None:
         tasks, self._running = list(self._running), {}

@@ -14,15 +14,12 @@ from assay.loading.formats.documents import form_of
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle
-from assay.runs.error_limit import ErrorLimit
-from assay.runs.file_run import FileRun, is_folder
+from assay.runs.file_run import FileRun, is_folder, output_schema, stream
 from assay.runs.manifest import recorded_inputs
-from assay.runs.streaming import output_schema, stream
 from assay.scoring.gates import pass_rate_gate, reward_gate
-from assay.scoring.in_memory import cause, engine_error, prepare, report, tell
+from assay.scoring.in_memory import engine_errors, prepare, report, tell
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource
-from assay.system.progress import Ticks
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.special_files import path_of
@@ -70,8 +67,7 @@ def score_file(
             "score_file does not take a plan.", "Pass the verifier, or score in memory: assay.score, plan.score."
         )
     settled = settle(FileOptions, options, "score_file")
-    error_limit = ErrorLimit(settled["max_errors"], in_parts=is_folder(out))
-    run = FileRun(out, settled, error_limit, Ticks(settled["progress"]))
+    run = FileRun(out, settled)
     _refuse_engine(settled, out)
     tick = run.progress.add if settled["progress"] else None
     with interruptible() as stop, spooling():
@@ -91,14 +87,20 @@ def score_file(
             reuse = reusing(source, plan, run)
             source, plan, taken = reuse.source, reuse.plan, reuse.provenance
         if is_folder(out):
-            from assay.runs.into_folder import into_folder  # imports the engines, which a single file does not need
+            from assay.runs.folder import into_folder  # imports the engines, which a single file does not need
 
             summary = into_folder(source, plan, run)
         else:
             with closing_checks(loaded):
                 summary = _to_file(source, plan, run, taken)
     summary.errors_allowed = settled["max_errors"] is not None
-    _measure(summary, settled)
+    if settled["min_pass_rate"] is not None:
+        least = read_share("--min-pass-rate", settled["min_pass_rate"])
+        counts_all = settled["min_pass_rate_of"] == "all"  # noqa: S105  (a share, not a password)
+        unscored = summary.rows - summary.scored if counts_all else 0
+        summary.gates.append(pass_rate_gate(least, summary.passed, summary.scored, unscored))
+    if settled["min_reward"] is not None:
+        summary.gates.append(reward_gate(settled["min_reward"], summary.mean_reward))
     report(summary.failures, settled, summary.doubts)
     if summary.unmet and not settled["lenient"]:
         written = "Nothing was written" if out is None else "The result is written"
@@ -106,49 +108,32 @@ def score_file(
     return summary
 
 
-def _measure(summary: Summary, options: FileOptions) -> None:
-    if options["min_pass_rate"] is not None:
-        least = read_share("--min-pass-rate", options["min_pass_rate"])
-        counts_all = options["min_pass_rate_of"] == "all"  # noqa: S105  (a share, not a password)
-        unscored = summary.rows - summary.scored if counts_all else 0
-        summary.gates.append(pass_rate_gate(least, summary.passed, summary.scored, unscored))
-    if options["min_reward"] is not None:
-        summary.gates.append(reward_gate(options["min_reward"], summary.mean_reward))
-
-
 def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any]) -> Summary:
     frame = source.frame if run.options["limit"] is None else source.frame.head(run.options["limit"])
     summary = run.begin(source, plan)
 
     def check_and_report() -> None:
-        run.error_limit.check(summary)
+        run.check_errors(summary)
         run.progress.reach(summary.rows)
 
+    lines: Opener | None = None
+    if all(form_of(path_of(file.name)) == ".eval" for file in source.inputs):
+        from assay.writing.inspect_scores import InspectScores
+
+        lines = InspectScores  # as the tool reads them whose logs the rollouts are
     started = time.perf_counter()
-    try:
+    with engine_errors(source.files, plan, (MemoryError, *ENGINE_ERRORS)):
         tell(plan.refuse(frame))
         schema = output_schema(plan, frame)
-        with open_writer(run.out, schema, raw_csv=run.options["raw_csv"], lines=_lines_for(source)) as writer:
+        with open_writer(run.out, schema, raw_csv=run.options["raw_csv"], lines=lines) as writer:
             run.check()  # again, now locked: another run may have just written the file
             stream(plan, frame, writer, summary, check_and_report, source.read)
-            run.error_limit.check(summary, final=True)
+            run.check_errors(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
                 summary.root = writer.close({**_provenance(source, plan, run, summary), **taken})
-    except BrokenPipeError:
-        raise
-    except (MemoryError, *ENGINE_ERRORS) as error:
-        raise engine_error(error, source.files, plan) from cause(error, source.files)
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)
-
-
-def _lines_for(source: Rollouts) -> Opener | None:
-    if not all(form_of(path_of(file.name)) == ".eval" for file in source.inputs):
-        return None
-    from assay.writing.inspect_scores import InspectScores
-
-    return InspectScores
 
 
 def _provenance(source: Rollouts, plan: Plan, run: FileRun, summary: Summary) -> dict[str, Any]:

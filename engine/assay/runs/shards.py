@@ -3,7 +3,7 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from assay.functions.registry import Function, Reference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
 from assay.loading.formats.reading import File, Unit, rows_in_all
 from assay.loading.rollouts import InputFile, Step, part_of, unchanged
-from assay.runs.streaming import output_schema, stream
-from assay.scoring.in_memory import cause, engine_error
+from assay.runs.file_run import output_schema, stream
+from assay.scoring.in_memory import engine_errors
 from assay.scoring.summary import Summary
 from assay.spec.stored_json import Count, Stored, StoredError, parse_stored
 from assay.system.atomic_file import new_file, refused_by_disk
@@ -111,6 +111,11 @@ class Job:
             reference.resolve()
 
 
+Engine = Callable[[Job, Sequence[Shard], Callable[[int], None]], Iterator[tuple[Shard, Summary | str]]]
+"""Scores shards, and calls a function with the rows done in those that are not yielded yet; yields each when it is done, in any order,
+with its summary or with what ended its process, and where."""
+
+
 def cut(files: Files, size: int, begins: Sequence[int] = ()) -> list[Shard]:
     """Cut files into shards of about one size: consecutive units of one file, or consecutive whole files."""
     cuts: list[Cut] = []
@@ -158,7 +163,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
     """Score one shard and write its part, completely or not at all."""
     frame, files = job.frame(shard.cut), [job.files.files[number] for number in shard.cut.files]
     summary = Summary.of(job.plan)
-    try:
+    with engine_errors(files, job.plan, (MemoryError, *ENGINE_ERRORS)):
         schema = output_schema(job.plan, frame)
         with open_writer(job.folder / shard.name, schema, alone=False) as writer, closing_checks(job.plan.verifiers):
             done = None if tell is None else lambda: tell(summary.rows)
@@ -170,8 +175,6 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             _write_json(counts / shard.counts, summary.dump())  # before the part: a part that exists is complete
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
-    except (MemoryError, *ENGINE_ERRORS) as error:
-        raise engine_error(error, files, job.plan) from cause(error, files)
     return summary
 
 

@@ -13,12 +13,11 @@ from assay.compiling.requirements import reading_for
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.expressions.lane import exactly
-from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN
 from assay.options import ScoreOptions, settle
-from assay.scoring.in_memory import cause, engine_error, prepare, tell
+from assay.scoring.in_memory import engine_errors, prepare, tell
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file
 from assay.thresholds import THRESHOLDS
@@ -44,26 +43,30 @@ def score_side_by_side(rollouts: Any, sides: Sequence[Any], options: Mapping[str
         opened = open_rollouts(rollouts, reading_for(settled, every))
         prepared = [prepare(opened, verifiers, settled) for verifiers in loaded]
         # the tasks that a side joins have the columns that its own checks read; one table has those of all
-        source = prepared[0][0] if settled["tasks"] is None else _joined(opened, every, settled)
-        plans = [_plan(source, plan) for _, plan in prepared]
+        source = prepared[0][0]
+        if settled["tasks"] is not None:
+            apart = tuple(replace(verifier, id=f"{number}/{verifier.id}") for number, verifier in enumerate(every))
+            source, _ = prepare(opened, apart, settled)
+        schema = tuple(source.frame.collect_schema().items())
+        plans = [Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role) for _, plan in prepared]
         warn(every)
         path = spool_file("rewards", ".parquet")
         kept = _write(source, plans, path)
-    return [_scored(path, at, plan, kept, source, settled) for at, plan in enumerate(plans)]
+    tasks, both = task_files_of(settled["tasks"]), [exactly(name) for name in kept]
+    return [
+        Scored(
+            pl.scan_parquet(path).select(
+                [*both, *(exactly(_prefix(number) + name).alias(name) for name in plan.results)]
+            ),
+            provenance_of(plan.verifiers, (), source.inputs, tasks),
+            source,
+        )
+        for number, plan in enumerate(plans)
+    ]
 
 
-def _joined(opened: Rollouts, verifiers: Sequence[Any], settled: ScoreOptions) -> Rollouts:
-    apart = tuple(replace(verifier, id=f"{at}/{verifier.id}") for at, verifier in enumerate(verifiers))
-    return prepare(opened, apart, settled)[0]
-
-
-def _plan(source: Rollouts, plan: Plan) -> Plan:
-    schema = tuple(source.frame.collect_schema().items())
-    return Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role)
-
-
-def _prefix(at: int) -> str:
-    return f"{HIDDEN}side-{at}/"
+def _prefix(side: int) -> str:
+    return f"{HIDDEN}side-{side}/"
 
 
 def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
@@ -71,7 +74,7 @@ def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
     frame = beside(plans, source.frame, [*map(_prefix, range(len(plans)))])
     columns = [*kept, *(_prefix(at) + name for at, plan in enumerate(plans) for name in plan.results)]
     frame = frame.select(map(exactly, columns))
-    try:
+    with engine_errors(source.files, plans[0]):
         for plan in plans:
             tell(plan.refuse(source.frame))
         verifiers = [verifier for plan in plans for verifier in plan.verifiers]
@@ -86,15 +89,4 @@ def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
                 writer.write(batch)
             unchanged(source.inputs)
             writer.close({})
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, source.files, plans[0]) from cause(error, source.files)
     return kept
-
-
-def _scored(path: Path, at: int, plan: Plan, kept: Sequence[str], source: Rollouts, settled: ScoreOptions) -> Scored:
-    columns = [exactly(name) for name in kept]
-    columns += [exactly(_prefix(at) + name).alias(name) for name in plan.results]
-    tasks = task_files_of(settled["tasks"])
-    return Scored(
-        pl.scan_parquet(path).select(columns), provenance_of(plan.verifiers, (), source.inputs, tasks), source
-    )

@@ -1,9 +1,10 @@
 """Score rollouts in memory."""
 
+import contextlib
 import errno
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -98,13 +99,11 @@ def _by_plan(open_source: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
 
 
 def _scored(source: Rollouts, plan: Plan, watched: Sequence[str] = ()) -> pl.DataFrame:
-    try:
+    with engine_errors(source.files, plan):
         for message in plan.refuse(source.frame, rows=source.rows):
             warnings.warn(message, AssayWarning, stacklevel=3)
         with closing_checks(plan.verifiers):
             return plan.score(source.frame, rows=source.rows, watched=watched)
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, source.files, plan) from cause(error, source.files)
 
 
 def prepare(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: ScoreOptions) -> tuple[Rollouts, Plan]:
@@ -123,10 +122,8 @@ def prepare(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
         # read it once, because every part of a run joins it
         table = read_whole(table.select(map(exactly, joined)), tasks, storage_options).lazy()
         source = source.then(partial(join_tasks, tasks=table, wanted=columns, exact=exact), *notes, *overrides)
-    try:
+    with engine_errors(source.files, caught=(OSError,)):
         schema = tuple(source.frame.collect_schema().items())
-    except OSError as error:
-        raise engine_error(error, source.files) from cause(error, source.files)
     keep = None if keep is None else tuple(keep)
     plan = Plan(verifiers, schema, keep, options["details"], options["any_role"], options["lengths"])
     return replace(source, notes=(*source.notes, *plan.notes, *gold_notes(source, verifiers))), plan
@@ -152,7 +149,7 @@ def tell(messages: Sequence[str]) -> None:
 _NO_MEMORY = os.strerror(errno.ENOMEM)
 
 
-def engine_error(error: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
+def _engine_error(error: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
     """Return an error for the user when the engine stops: it names the broken file, or the custom checks that may have failed."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and _NO_MEMORY in str(error)):
         fact = "There is not enough memory to continue; nothing was written."
@@ -179,6 +176,15 @@ def engine_error(error: BaseException, files: Sequence[File], plan: Plan | None 
     return InputError(redacted(fact, hidden_of(files)) if remote else fact, hint)
 
 
-def cause(error: BaseException, files: Sequence[File]) -> BaseException | None:
-    """Return the cause to raise an ``engine_error`` from: None for remote files, whose messages may hold secrets."""
-    return None if any(isinstance(file, RemoteFile) for file in files) else error
+@contextlib.contextmanager
+def engine_errors(
+    files: Sequence[File], plan: Plan | None = None, caught: tuple[type[BaseException], ...] = ENGINE_ERRORS
+) -> Iterator[None]:
+    """Raise errors for the user when the engine stops; without a cause for remote files, whose messages may hold secrets."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except caught as error:
+        cause = None if any(isinstance(file, RemoteFile) for file in files) else error
+        raise _engine_error(error, files, plan) from cause

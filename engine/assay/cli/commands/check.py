@@ -133,18 +133,15 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], con
     from assay.cli.terminal import print_warning
     from assay.compiling.requirements import reading_for
     from assay.insight.findings import findings
-    from assay.loading.formats.files import ENGINE_ERRORS
     from assay.loading.rollouts import open_rollouts
-    from assay.scoring.in_memory import engine_error, prepare
+    from assay.scoring.in_memory import engine_errors, prepare
 
     settled = settle(ScoreOptions, options, "check")
     opened = open_rollouts(rollouts, reading_for(settled, [verifier]))
     source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), settled)
-    try:
+    with engine_errors(opened.files, plan):
         frame = source.frame.collect()
         rewards = plan.score(frame)["reward"]
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, opened.files, plan) from error
     for finding in findings(verifier, frame.to_dicts(), any_role=settled["any_role"]):
         if finding.is_doubtful:
             print_warning(console, str(finding))
