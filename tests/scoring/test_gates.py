@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import assay
 from assay.cli.main import app
-from assay.scoring.gates import pass_rate_gate, reward_gate
+from assay.scoring.summary import pass_rate_gate, reward_gate
 from assay.system.quantities import read_share
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}]}

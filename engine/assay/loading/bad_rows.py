@@ -73,7 +73,7 @@ def write_bad_rows(bad: Sequence[BadRow], out: str | Path | None) -> Path | None
     if not bad:
         # NOTE: lexists is false for a name that is too long; unlink would raise
         if os.path.lexists(path) and not path.is_dir():
-            with refused_by_disk(shown_path(path))():
+            with refused_by_disk(shown_path(path)):
                 path.unlink(missing_ok=True)
         return None
     with new_file(path) as (file, reporting), reporting():

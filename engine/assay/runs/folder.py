@@ -126,7 +126,7 @@ def _score_folder(job: Job, manifest: Manifest, engine: Engine, summary: Summary
                 summary.merge(counts)
                 continue
             missing.append(shard)
-            with refused_by_disk(f"{shown_path(folder)}/")():
+            with refused_by_disk(f"{shown_path(folder)}/"):
                 (folder / shard.name).unlink(missing_ok=True)  # from another run, or damaged
         parts = counted(len(manifest.shards), "part")
         if complete := len(manifest.shards) - len(missing):
@@ -203,10 +203,10 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
             manifest.write(folder)
     else:
         _refuse_other_files(folder)
-        with refused_by_disk(f"{shown_path(folder)}/")():
+        with refused_by_disk(f"{shown_path(folder)}/"):
             (folder / SUMMARY).unlink(missing_ok=True)
         manifest.write(folder)  # before anything else is removed, so that a run that stops here can continue
-    with refused_by_disk(f"{shown_path(folder)}/")():
+    with refused_by_disk(f"{shown_path(folder)}/"):
         _remove_drafts(folder)
         names = {shard.name for shard in manifest.shards} | {shard.counts for shard in manifest.shards}
         for path in (*filter(_is_part, list(folder.iterdir())), *folder.glob(f"{COUNTS}/*.json")):

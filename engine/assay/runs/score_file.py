@@ -16,9 +16,8 @@ from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle
 from assay.runs.file_run import FileRun, is_folder, output_schema, stream
 from assay.runs.manifest import recorded_inputs
-from assay.scoring.gates import pass_rate_gate, reward_gate
 from assay.scoring.in_memory import engine_errors, prepare, report, tell
-from assay.scoring.summary import Summary
+from assay.scoring.summary import Summary, pass_rate_gate, reward_gate
 from assay.spec.verifier import VerifierSource
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible

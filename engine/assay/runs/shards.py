@@ -170,7 +170,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             stream(job.plan, frame, writer, summary, done, job.files)
             unchanged(job.inputs[number] for number in shard.cut.files)
             counts = job.folder / COUNTS
-            with refused_by_disk(str(counts))():
+            with refused_by_disk(str(counts)):
                 counts.mkdir(exist_ok=True)
             _write_json(counts / shard.counts, summary.dump())  # before the part: a part that exists is complete
             if writer is not None:

@@ -67,7 +67,11 @@ def score_batch(
         raise InputError(f"A batch of type {type(table).__name__} cannot be scored.", "Give a pyarrow.Table.")
     frame = from_arrow(table)
     plan, schema = _compiled(frame.schema, verifiers, settled)
-    return _in_schema(plain_arrow(score(frame, plan)), schema)
+    try:
+        return in_schema(plain_arrow(score(frame, plan)), schema)
+    except pa.ArrowInvalid as error:
+        hint = "Use smaller batches, with less than 2 GB of text per column."
+        raise InputError(f"The batch is too large: {error}", hint) from None
 
 
 @documented(BatchOptions)
@@ -98,20 +102,18 @@ def batch_schema(
 def _compiled(
     schema: pl.Schema, verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None, options: BatchOptions
 ) -> tuple[Plan, Any]:
-    is_plan, keep = isinstance(verifiers, Plan), options["keep"]
-    details, any_role, lengths, strict = options["details"], options["any_role"], options["lengths"], options["strict"]
-    if is_plan and (keep is not None or not details or any_role or lengths):
-        raise UsageError(
-            "keep, details, any_role, lengths: a plan is scored as it was compiled.", "Compile another plan."
-        )
-    keep_key = None if keep is None else tuple(keep)
-    key = (
-        verifiers if is_plan else (tuple(schema.items()), _key(verifiers), keep_key, details, any_role, lengths, strict)
-    )
+    keep = options["keep"]
+    key: Any = verifiers
+    if not isinstance(verifiers, Plan):
+        key = (tuple(schema.items()), _key(verifiers), _key({**options}))
+    elif keep is not None or not options["details"] or options["any_role"] or options["lengths"]:
+        fact = "keep, details, any_role, lengths: a plan is scored as it was compiled."
+        raise UsageError(fact, "Compile another plan.")
     with _LOCK:
         if key not in _PLANS:
             plan = verifiers if isinstance(verifiers, Plan) else compile(verifiers, schema, **options)
-            _PLANS[key] = plan, _schema_of(plan)
+            out = plan.lazy(pl.LazyFrame(schema=dict(plan.schema))).collect_schema()
+            _PLANS[key] = plan, pa.schema([*map(_plain, plain_arrow(pl.DataFrame(schema=out)).schema)])
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         _PLANS.move_to_end(key)
@@ -130,25 +132,12 @@ def _key(verifiers: Any) -> Any:
     return verifiers
 
 
-def _in_schema(table: Any, schema: Any) -> Any:
-    try:
-        return in_schema(table, schema)
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"The batch is too large: {error}", "Use smaller batches, with less than 2 GB of text per column."
-        ) from None
-
-
-def _schema_of(plan: Plan) -> Any:
-    out = plan.lazy(pl.LazyFrame(schema=dict(plan.schema))).collect_schema()
-    return pa.schema([_plain(field) for field in plain_arrow(pl.DataFrame(schema=out)).schema])
-
-
 def _plain(field: Any) -> Any:
     return pa.field(field.name, _plain_type(field.type))
 
 
 def _plain_type(dtype: Any) -> Any:
+    # every engine supports it: no views, no 64-bit offsets, no dictionaries
     if pa.types.is_dictionary(dtype):
         return _plain_type(dtype.value_type)
     if pa.types.is_large_list(dtype):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -105,7 +106,7 @@ class Batcher:
         self._start()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (self.plan, self.window, self.most, self.eager)
+        return partial(Batcher, self.plan, window=self.window, most=self.most, eager=self.eager), ()
 
     def _start(self) -> None:
         self._process = os.getpid()
@@ -142,17 +143,8 @@ class Batcher:
         self._check_process()
         if not rows:
             return []
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Outcome]] = loop.create_future()
-
-        def answer(outcomes: list[Outcome]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
-                loop.call_soon_threadsafe(_settle, future, outcomes)
-
-        try:
-            self._submit(_Call(rows, answer, waits=not self.eager))
-        except RuntimeError as error:  # no thread can be started
-            return [error] * len(rows)
+        future: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+        self._submit_from(future.get_loop(), rows, lambda outcomes: _settle(future, outcomes))
         return await future
 
     def score_sync(self, row: Row) -> dict[str, Any]:
@@ -180,23 +172,26 @@ class Batcher:
         prepare_process()
 
     def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        turn = self._turns.pop(loop, [])
-        waiting = [(row, future) for row, future in turn if not future.done()]
-        futures = [future for _, future in waiting]
-
-        def settle(outcomes: Sequence[Outcome]) -> None:
-            for future, outcome in zip(futures, outcomes, strict=True):
-                _settle(future, outcome)
+        waiting = [(row, future) for row, future in self._turns.pop(loop, []) if not future.done()]
 
         def answer(outcomes: Sequence[Outcome]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
-                loop.call_soon_threadsafe(settle, outcomes)
+            for (_, future), outcome in zip(waiting, outcomes, strict=True):
+                _settle(future, outcome)
 
         if waiting:
-            try:
-                self._submit(_Call([row for row, _ in waiting], answer, waits=not self.eager))
-            except RuntimeError as error:  # no thread can be started
-                settle([error] * len(futures))
+            self._submit_from(loop, [row for row, _ in waiting], answer)
+
+    def _submit_from(
+        self, loop: asyncio.AbstractEventLoop, rows: Sequence[Row], answer: Callable[[list[Outcome]], None]
+    ) -> None:
+        def answer_in_loop(outcomes: list[Outcome]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+                loop.call_soon_threadsafe(answer, outcomes)
+
+        try:
+            self._submit(_Call(rows, answer_in_loop, waits=not self.eager))
+        except RuntimeError as error:  # no thread can be started
+            answer([error] * len(rows))
 
     def _submit(self, call: _Call) -> None:
         with self._lock:
@@ -231,10 +226,6 @@ class Batcher:
                 return
             rows += len(call.rows)
             yield call
-
-
-def _rebuilt(plan: Plan, window: float, most: int, eager: bool) -> Batcher:
-    return Batcher(plan, window=window, most=most, eager=eager)
 
 
 def _outcomes(plan: Plan, rows: Sequence[Row]) -> list[Outcome]:

@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -13,11 +13,22 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PanicException
 
+from assay.checks.base import is_ours
+from assay.checks.gold_faults import READS_ANSWER
+from assay.checks.golds import GoldCheck
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import check_one_verifier, exact_columns, named_columns, read_columns, reading_for
+from assay.compiling.requirements import (
+    check_one_verifier,
+    exact_columns,
+    named_columns,
+    read_columns,
+    reading_for,
+    referred_columns,
+)
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
+from assay.expressions.mixed import untyped
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
 from assay.loading.formats.reading import File
 from assay.loading.formats.remote import RemoteFile, hidden_of
@@ -25,8 +36,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
 from assay.names import TASK_ID
 from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
-from assay.scoring.gold_notes import gold_notes
-from assay.scoring.summary import doubts_of, faults_of
+from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
@@ -69,7 +79,11 @@ def score(
     settled = settle(ScoreOptions, options, "score")
     if isinstance(verifiers, Plan):
         _refuse_options(options)
-        return _by_plan(partial(open_rollouts, rollouts, reading_for(settled, verifiers.verifiers)), verifiers)
+        with interruptible(), spooling():
+            source = open_rollouts(rollouts, reading_for(settled, verifiers.verifiers))
+            if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
+                source = replace(source, frame=pl.LazyFrame(schema=dict(verifiers.schema)))
+            return _scored(source, verifiers)
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
@@ -77,7 +91,8 @@ def score(
         source, plan = prepare(source, loaded, settled)
         warn(loaded)
         scored = _scored(source, plan, plan.faults)
-    report(faults_of(plan, scored), settled, doubts_of(scored))
+    summary = Summary.of_scored(plan, scored)
+    report(summary.failures, settled, summary.doubts)
     return scored.select(cs.by_name(plan.columns))
 
 
@@ -88,14 +103,6 @@ def _refuse_options(options: ScoreOptions) -> None:
             raise UsageError(
                 f"{name}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
             )
-
-
-def _by_plan(open_source: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
-    with interruptible(), spooling():
-        source = open_source()
-        if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
-            source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
-        return _scored(source, plan)
 
 
 def _scored(source: Rollouts, plan: Plan, watched: Sequence[str] = ()) -> pl.DataFrame:
@@ -126,7 +133,33 @@ def prepare(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
         schema = tuple(source.frame.collect_schema().items())
     keep = None if keep is None else tuple(keep)
     plan = Plan(verifiers, schema, keep, options["details"], options["any_role"], options["lengths"])
-    return replace(source, notes=(*source.notes, *plan.notes, *gold_notes(source, verifiers))), plan
+    return replace(source, notes=(*source.notes, *plan.notes, *_gold_notes(source, verifiers))), plan
+
+
+def _gold_notes(source: Rollouts, verifiers: Sequence[VerifierSpec]) -> list[str]:
+    # of checks of ours whose golds, which rows bring and no step reads, are whole solutions with the answer behind ####, as in
+    # GSM8K; nothing is looked at twice that may be costly: only files, and frames in memory
+    checks = {
+        f"{verifier.id}/{spec.id}": spec.check
+        for verifier in verifiers
+        for spec in verifier.nodes
+        if isinstance(spec.check, GoldCheck) and spec.check.references and is_ours(spec.check.checks)
+        if not spec.check.gold_chain.steps
+    }
+    if not checks or not (source.files or source.rows is not None):
+        return []
+    schema = source.frame.collect_schema()
+    names = [name for name in referred_columns(verifiers) if name in schema]
+    try:
+        first = source.frame.select(map(exactly, names)).head(_FIRST).collect() if names else pl.DataFrame()
+        rows = [{name: untyped(value) for name, value in row.items()} for row in first.to_dicts()]
+    except (*ENGINE_ERRORS, Exception):  # noqa: BLE001  (the run says what is wrong; Python has not every date)
+        return []
+    return [
+        f"{name}: the gold is a whole solution; {READS_ANSWER}"
+        for name, check in checks.items()
+        if any(check.solution(row) and check.candidates(row) for row in rows)
+    ]
 
 
 def report(failures: Sequence[str], options: ScoreOptions, doubts: Sequence[str] = ()) -> None:
@@ -145,6 +178,9 @@ def tell(messages: Sequence[str]) -> None:
     for message in messages:
         warnings.warn(message, AssayWarning, stacklevel=3)
 
+
+_FIRST = 20
+"""Rows that are looked at for notes on golds."""
 
 _NO_MEMORY = os.strerror(errno.ENOMEM)
 

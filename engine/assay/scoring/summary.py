@@ -1,10 +1,12 @@
-"""The numbers of a run, added up batch by batch."""
+"""The numbers of a run, added up batch by batch; as text and as HTML, what comes from data is escaped."""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from fractions import Fraction
+from html import escape
+from typing import Any
 
 import polars as pl
 
@@ -20,15 +22,60 @@ from assay.aggregating.columns import (
 from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
-from assay.errors import counted, top
+from assay.errors import counted, printable, top
 from assay.names import FUNCTION, NATIVE
-from assay.scoring.gates import Gate
-from assay.scoring.views import as_html, as_text
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
+_CHECKS_SHOWN, _NOTES_SHOWN, _REASON_WIDTH = 60, 10, 100
 _REASONS_KEPT = 10_000
 """Maximum number of distinct reasons per check: a task table may hold any number of messages."""
+
+_ROUNDING = 1e-9
+"""Relative difference between a mean and a minimum that the order of additions may cause."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A minimum that a run has to reach, and what it reached; a run that does not still writes its result.
+
+    Attributes:
+        option: The option that asks for it.
+        limit: The minimum.
+        value: What the run reached; None if no row is scored.
+        met: Whether that is enough.
+        words: What the run did not reach, in words.
+    """
+
+    option: str
+    limit: float
+    value: float | None
+    met: bool
+    words: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON data."""
+        return {name: getattr(self, name) for name in ("option", "limit", "value", "met")}
+
+
+def pass_rate_gate(least: Fraction, passed: int, scored: int, unscored: int = 0) -> Gate:
+    """Compare the share of the rows that passed with a minimum, without rounding; ``unscored`` rows count as not passing."""
+    rows = scored + unscored
+    value = passed / rows if scored else None
+    met = scored > 0 and Fraction(passed, rows) >= least
+    others = f", {unscored:,} unscored" if unscored else ""
+    reached = (
+        "no row is scored" if value is None else f"{passed:,} of {rows:,} rows passed ({100 * value:.6g}%){others}"
+    )
+    words = f"pass rate: {reached}; --min-pass-rate asks for {100 * float(least):.6g}%"
+    return Gate("--min-pass-rate", float(least), value, met, words)
+
+
+def reward_gate(least: float, mean: float | None) -> Gate:
+    """Compare the mean reward with a minimum; a difference in the last digits of a sum does not count."""
+    met = mean is not None and (mean >= least or math.isclose(mean, least, rel_tol=_ROUNDING, abs_tol=1e-12))
+    reached = "no row is scored" if mean is None else f"{mean:.6g}"
+    return Gate("--min-reward", least, mean, met, f"mean reward: {reached}; --min-reward asks for {least:g}")
 
 
 @dataclass
@@ -58,28 +105,10 @@ class CheckSummary:
         """Mean score of the scored rows; None if there are none, or if their sum overflows."""
         return self.total / self.rows if self.rows and math.isfinite(self.total) else None
 
-    def count(
-        self, counts: Mapping[str, Any], batch: pl.DataFrame, verifier: VerifierSpec, spec: CheckSpec, joint: str
-    ) -> None:
-        """Add the numbers of a batch."""
-        self.rows += counts["rows"]
-        self.total = self.total + counts["total"]
-        self.failures += counts["failures"]
-        self.errors += counts["errors"]
-        if (remark := remark_column(verifier, spec)) in batch.columns:
-            _count(self.remarks, batch[remark])
-        if (reason := one_reason(spec)) is not None:
-            self.reasons.update({reason: counts["failures"]} if counts["failures"] else {})
-            return
-        reasons = batch[reason_column(verifier, spec)].drop_nulls()
-        _count(self.reasons, reasons.str.split(joint).explode() if joint and len(reasons) else reasons)
-
     def merge(self, other: "CheckSummary") -> None:
         """Add the numbers of the same check on other rows."""
-        self.rows += other.rows
-        self.failures += other.failures
-        self.errors += other.errors
-        self.total = self.total + other.total
+        for name in ("rows", "failures", "errors", "total"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         _add(self.reasons, other.reasons)
         _add(self.remarks, other.remarks)
 
@@ -136,41 +165,110 @@ class Summary:
     gates: list[Gate] = field(default_factory=list)
     by: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    _COUNTED: ClassVar[tuple[str, ...]] = ("rows", "scored", "passed", "errors", "total")
-
     def __repr__(self) -> str:
-        return as_text(self)
+        lines = [self.headline, *self._said()]
+        rows = [*self._shown()]
+        width = max((len(name) for name, *_ in rows), default=0)
+        lines += [
+            f"  {name:{width}}  {mean:>6}  {counted(failures, 'failure')}{reason}"
+            for name, mean, failures, reason in rows
+        ]
+        if (more := len(self.checks) - len(rows)) > 0:
+            lines.append(f"  … and {counted(more, 'check')} more")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("check", "mean", "failures", "most frequent reason"))
+        rows = [
+            f'<tr><th scope="row">{escape(name)}</th><td>{mean}</td><td>{failures:,}</td>'
+            f"<td>{escape(reason.strip())}</td></tr>"
+            for name, mean, failures, reason in self._shown()
+        ]
+        if (more := len(self.checks) - len(rows)) > 0:
+            rows.append(f'<tr><td colspan="4">… and {counted(more, "check")} more</td></tr>')
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self._said())
+        return (
+            f"<p><strong>{escape(self.headline)}</strong></p>{f'<ul>{lines}</ul>' if lines else ''}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        )
+
+    def _said(self) -> list[str]:
+        errors, notes = [f"{counted(self.errors, 'row')} with an error"] if self.errors else [], self.notes
+        more = [f"… and {counted(len(notes) - _NOTES_SHOWN, 'note')} more"] if len(notes) > _NOTES_SHOWN else []
+        lines = [
+            *(f"problem: {problem}" for problem in self.problems),
+            *(f"not reached: {words}" for words in self.unmet),
+            *errors,
+            *(f"note: {note}" for note in notes[:_NOTES_SHOWN]),
+            *more,
+        ]
+        return [*map(printable, lines)]
+
+    def _shown(self) -> Iterator[tuple[str, str, int, str]]:
+        for check in self.checks[:_CHECKS_SHOWN]:
+            mean, reason = "–" if check.mean is None else f"{check.mean:.4f}", ""
+            for often, rows in top(check.reasons, 1):
+                text = printable(often)
+                reason = f"  {rows:,}× {text if len(text) <= _REASON_WIDTH else text[: _REASON_WIDTH - 1] + '…'}"
+            yield printable(check.id), mean, check.failures, reason
 
     @classmethod
     def of(cls, plan: Plan) -> "Summary":
         """Return an empty summary of a plan."""
         checks = [
-            CheckSummary(_ident(plan, verifier, spec), spec.type, _weight(verifier, spec), broken=spec.broken)
+            # for the only check of a rubric's member, its weight is the member's
+            CheckSummary(
+                _ident(plan, verifier, spec),
+                spec.type,
+                spec.weight if verifier.share is None or verifier.kind == NATIVE else verifier.share.weight,
+                broken=spec.broken,
+            )
             for verifier, spec, _ in plan.checks
             if spec.id
         ]
         noted = [
             (f"{verifier.id}/{spec.id}: {spec.note}", spec.check is None)
             for verifier in plan.verifiers
-            for top in verifier.checks
-            for spec in top.nodes()
+            for check in verifier.checks
+            for spec in check.nodes()
             if spec.note
         ]
-        notes = [note for note, _ in noted]
-        skipped = [note for note, is_skipped in noted if is_skipped]
         broken = [
             f"{verifier.id}/{spec.id}: broken: {spec.broken}"
             for verifier in plan.verifiers
             for spec in verifier.nodes
             if spec.broken
         ]
-        for shown, name in plan.passed_through.items():
-            if shown != name:
-                notes.append(f"the input's column `{name}` is kept as `{shown}`")
-        return cls(checks, notes, broken, skipped=skipped)
+        renamed = [(name, shown) for shown, name in plan.passed_through.items() if shown != name]
+        notes = [note for note, _ in noted]
+        notes += [f"the input's column `{name}` is kept as `{shown}`" for name, shown in renamed]
+        return cls(checks, notes, broken, skipped=[note for note, is_skipped in noted if is_skipped])
+
+    @classmethod
+    def of_scored(cls, plan: Plan, scored: pl.DataFrame) -> "Summary":
+        """Return what ``failures`` and ``doubts`` need of ``plan.score(…, watched=plan.faults)``."""
+        summary = cls.of(plan)
+        reasons = scored.filter(pl.col("reward").is_null())["error"]
+        summary.rows, summary.scored = scored.height, scored.height - len(reasons)
+        summary.errors = scored.height - scored["error"].null_count()
+        _count(summary.unscored, reasons)
+        summary.no_task = _without_task(reasons)
+        for named, part in _named_parts(plan, scored):
+            for ident, (verifier, spec, _) in named:
+                if may_err(spec):
+                    score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
+                    entry = summary.entry(ident, spec.type, spec.weight)
+                    entry.rows += len(score) - score.null_count()
+                    entry.errors += len(error) - error.null_count()
+        return summary
+
+    def entry(self, ident: str, type_: str, weight: float | None) -> CheckSummary:
+        """Return the numbers of a check, or of a function that a row names for the first time."""
+        entry = next((entry for entry in self.checks if entry.id == ident), None)
+        if entry is None:
+            entry = CheckSummary(ident, type_, weight)
+            self.checks.append(entry)
+        return entry
 
     @property
     def problems(self) -> list[str]:
@@ -181,7 +279,11 @@ class Summary:
     @property
     def doubts(self) -> list[str]:
         """What to warn of after a run whose rewards stand: many rows have none."""
-        return many_unscored(self.rows, self.rows - self.scored, self.unscored)
+        unscored = self.rows - self.scored
+        if not self.rows > unscored > self.rows / 10:  # that all are is a problem of the run
+            return []
+        often = "".join(f"; most often: {reason} ({counted(rows, 'row')})" for reason, rows in top(self.unscored, 1))
+        return [f"unscored: {unscored:,} of {counted(self.rows, 'row')} ({unscored / self.rows:.0%}){often}"]
 
     @property
     def failures(self) -> list[str]:
@@ -197,14 +299,11 @@ class Summary:
         if self.errors_allowed or not 0 < self.rows == self.errors:
             return problems
         is_known = any(check.broken for check in broken)
-        no_task = f"no rollout finds its task: {self._example}" if self.no_task == self.rows else ""
-        return [*problems, (no_task or "every row has an error", is_known)]
-
-    @property
-    def _example(self) -> str:
+        if self.no_task != self.rows:
+            return [*problems, ("every row has an error", is_known)]
         reason, rows = top(self.unscored, 1)[0]
-        more = self.rows - rows
-        return f"{reason} ({counted(rows, 'row')}{f', and {more:,} like it' if more else ''})"
+        more = f", and {self.rows - rows:,} like it" if rows < self.rows else ""
+        return [*problems, (f"no rollout finds its task: {reason} ({counted(rows, 'row')}{more})", is_known)]
 
     @property
     def unmet(self) -> list[str]:
@@ -250,37 +349,32 @@ class Summary:
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
         self.no_task += _without_task(batch[UNSCORED])
-        entries = {check.id: check for check in self.checks}
         for named, part in _named_parts(plan, batch):
-            counts = part.select(
-                _counts(verifier, spec, check).alias(ident) for ident, (verifier, spec, check) in named
-            )
+            # one query counts all checks
+            counts = part.select(_counts(*checked).alias(ident) for ident, checked in named)
             for ident, (verifier, spec, check) in named:
-                if ident not in entries:  # the first row that names this function
-                    entries[ident] = CheckSummary(ident, spec.type, spec.weight)
-                    self.checks.append(entries[ident])
-                entries[ident].count(counts[ident][0], part, verifier, spec, check.joint)
+                entry, numbers = self.entry(ident, spec.type, spec.weight), counts[ident][0]
+                entry.merge(CheckSummary(ident, spec.type, spec.weight, **numbers))
+                if (remark := remark_column(verifier, spec)) in part.columns:
+                    _count(entry.remarks, part[remark])
+                if (reason := one_reason(spec)) is not None:
+                    entry.reasons.update({reason: numbers["failures"]} if numbers["failures"] else {})
+                    continue
+                reasons = part[reason_column(verifier, spec)].drop_nulls()
+                several = check.joint and len(reasons)
+                _count(entry.reasons, reasons.str.split(check.joint).explode() if several else reasons)
 
     def merge(self, other: "Summary") -> None:
         """Add the numbers of the same run on other rows; ``told`` stays as it is."""
-        self.rows += other.rows
-        self.scored += other.scored
-        self.passed += other.passed
-        self.errors += other.errors
-        self.no_task += other.no_task
-        self.total = self.total + other.total
+        for name in _COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         _add(self.unscored, other.unscored)
-        entries = {check.id: check for check in self.checks}
         for check in other.checks:
-            if check.id not in entries:  # the first rows that name this function
-                entries[check.id] = CheckSummary(check.id, check.type, check.weight)
-                self.checks.append(entries[check.id])
-            entries[check.id].merge(check)
+            self.entry(check.id, check.type, check.weight).merge(check)
 
     def dump(self) -> dict[str, Any]:
         """Return the counts as JSON data, for ``load``."""
-        numbers = {name: getattr(self, name) for name in self._COUNTED}
-        numbers["no_task"] = self.no_task
+        numbers = {name: getattr(self, name) for name in _COUNTED}
         return numbers | {"unscored": self.unscored, "checks": [vars(check) for check in self.checks]}
 
     @classmethod
@@ -294,35 +388,23 @@ class Summary:
             CheckSummary(**{**check, "reasons": Counter(check["reasons"]), "remarks": Counter(check["remarks"])})
             for check in dumped["checks"]
         ]
-        summary = cls(checks, [])
-        for name in cls._COUNTED:
-            setattr(summary, name, dumped[name])
-        summary.unscored, summary.no_task = Counter(dumped["unscored"]), dumped.get("no_task", 0)
-        return summary
+        numbers = {name: dumped[name] for name in _COUNTED if name != "no_task"}
+        return cls(checks, [], unscored=Counter(dumped["unscored"]), no_task=dumped.get("no_task", 0), **numbers)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        names: Sequence[str] = (
-            "rows",
-            "scored",
-            "problems",
-            "mean_reward",
-            "pass_rate",
-            "errors",
-            "bad_rows",
-            "seconds",
-            "rows_per_second",
-            "out",
-            "root",
-        )
-        numbers = {name: getattr(self, name) for name in names}
+        names = ("rows", "scored", "problems", "mean_reward", "pass_rate", "errors", "bad_rows", "seconds")
+        numbers = {name: getattr(self, name) for name in (*names, "rows_per_second", "out", "root")}
         unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, _UNSCORED_SHOWN)]
-        more = len(self.unscored) - len(unscored)
-        numbers |= {"gates": [gate.as_json() for gate in self.gates]} if self.gates else {}
-        numbers |= {"warnings": self.doubts} if self.doubts else {}
-        numbers |= {"more_unscored_reasons": more} if more else {}
-        numbers |= {"by": self.by} if self.by else {}
-        return numbers | {
+        optional = {
+            "gates": [gate.as_json() for gate in self.gates],
+            "warnings": self.doubts,
+            "more_unscored_reasons": len(self.unscored) - len(unscored),
+            "by": self.by,
+        }
+        return {
+            **numbers,
+            **{name: value for name, value in optional.items() if value},
             "unscored": unscored,
             "notes": self.notes,
             "broken": self.broken,
@@ -330,40 +412,7 @@ class Summary:
         }
 
 
-def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
-    """Return ``Summary.failures`` of ``plan.score(…, watched=plan.faults)``."""
-    summary = Summary.of(plan)
-    summary.rows, summary.errors = scored.height, scored.height - scored["error"].null_count()
-    if 0 < summary.rows == summary.errors:  # of a row that has no task, the error is why it is unscored
-        summary.no_task = _without_task(scored["error"])
-        _count(summary.unscored, scored["error"])
-    for named, part in _named_parts(plan, scored):
-        for ident, (verifier, spec, _) in named:
-            if not may_err(spec):
-                continue
-            entry = next((entry for entry in summary.checks if entry.id == ident), None)
-            if entry is None:
-                entry = CheckSummary(ident, spec.type, spec.weight)
-                summary.checks.append(entry)
-            score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
-            entry.rows += len(score) - score.null_count()
-            entry.errors += len(error) - error.null_count()
-    return summary.failures
-
-
-def many_unscored(rows: int, unscored: int, reasons: Counter[str]) -> list[str]:
-    """Return a warning if more than a tenth of the rows are unscored; not if all are, which is a problem of the run."""
-    if not rows > unscored > rows / 10:
-        return []
-    often = "".join(f"; most often: {reason} ({counted(number, 'row')})" for reason, number in top(reasons, 1))
-    return [f"unscored: {unscored:,} of {counted(rows, 'row')} ({unscored / rows:.0%}){often}"]
-
-
-def doubts_of(scored: pl.DataFrame) -> list[str]:
-    """Return ``Summary.doubts`` of the result of ``plan.score``."""
-    unscored, reasons = scored.filter(pl.col("reward").is_null()), Counter[str]()
-    _count(reasons, unscored["error"])
-    return many_unscored(scored.height, unscored.height, reasons)
+_COUNTED = ("rows", "scored", "passed", "errors", "no_task", "total")
 
 
 def _without_task(reasons: pl.Series) -> int:
@@ -380,10 +429,6 @@ def _add(counts: Counter[str], more: Counter[str]) -> None:
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
     several = len(plan.verifiers) > 1 and verifier.kind != FUNCTION
     return f"{verifier.id}/{spec.id}" if spec.id and several else spec.id
-
-
-def _weight(verifier: VerifierSpec, spec: CheckSpec) -> float:
-    return spec.weight if verifier.share is None or verifier.kind == NATIVE else verifier.share.weight
 
 
 _Checked = tuple[VerifierSpec, CheckSpec, Check]

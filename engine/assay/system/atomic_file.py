@@ -11,6 +11,7 @@ import os
 import socket
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -54,7 +55,7 @@ def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Dis
 def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], DiskGuard]]:
     draft = _draft_of(target)
     _DRAFTS.add(draft)
-    reported = refused_by_disk(shown_path(path), draft)
+    reported = partial(refused_by_disk, shown_path(path), draft)
     try:
         with reported():
             draft.unlink(missing_ok=True)
@@ -64,7 +65,11 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], DiskGuard]]:
             yield file, reported
             with reported():
                 file.flush()
-                _sync(file.fileno())
+                try:
+                    os.fsync(file.fileno())
+                except OSError as error:
+                    if error.errno not in _NO_SYNC:
+                        raise
         finally:
             with contextlib.suppress(OSError):  # a failed flush has been reported already
                 file.close()
@@ -75,7 +80,13 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], DiskGuard]]:
             if target.exists() and target.stat().st_mode != draft.stat().st_mode:
                 draft.chmod(target.stat().st_mode)
             draft.replace(target)
-            _sync_folder(target.parent)
+        # best effort: on a file system that cannot sync folders, a crash may undo the rename, which restores the previous file
+        with contextlib.suppress(OSError):
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
@@ -113,39 +124,17 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
         raise UsageError(f"{shown_path(path)}: already exists.", f"Name another file, or replace it with {how}.")
 
 
-def refused_by_disk(name: str, draft: Path | None = None) -> DiskGuard:
-    """Return a context manager that turns disk errors into an ``OutputError`` that names the file."""
-
-    @contextlib.contextmanager
-    def reported() -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            message = getattr(error, "strerror", None) or str(error)
-            if draft is None:
-                raise OutputError(f"{name}: {message}.") from error
-            written = draft.stat().st_size if draft.exists() else 0
-            hint = "An existing file is unchanged."
-            raise OutputError(f"{name}: {message}, after {counted(written, 'byte')}.", hint) from error
-
-    return reported
-
-
-def _sync(handle: int) -> None:
+@contextlib.contextmanager
+def refused_by_disk(name: str, draft: Path | None = None) -> Iterator[None]:
+    """Turn disk errors into an ``OutputError`` that names the file, with the size of its draft."""
     try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in _NO_SYNC:
-            raise
-
-
-def _sync_folder(folder: Path) -> None:
-    # best effort: on a file system that cannot sync folders, a crash may undo the rename, which restores the previous file
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        message = getattr(error, "strerror", None) or str(error)
+        if draft is None:
+            raise OutputError(f"{name}: {message}.") from error
+        written = draft.stat().st_size if draft.exists() else 0
+        hint = "An existing file is unchanged."
+        raise OutputError(f"{name}: {message}, after {counted(written, 'byte')}.", hint) from error

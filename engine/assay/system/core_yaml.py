@@ -30,8 +30,15 @@ class YamlError(Exception):
 
 def parse_yaml(content: str) -> tuple[Any, Lines]:
     """Parse a text to plain data, and the line of every value."""
+    lines: Lines = {}
     try:
-        return _parse(content)
+        _check_events(content)
+        loader = _Loader(content)
+        try:
+            node = loader.get_single_node()
+            return None if node is None else _construct(loader, node, (), lines), lines
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         raise _in_words(error, content) from None
     except yaml.reader.ReaderError as error:
@@ -54,27 +61,8 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
 
 
-def _int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
-
-
-def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _int)  # PyYAML's own reads 010 as octal 8
-_Loader.add_constructor("tag:yaml.org,2002:float", _float)
-
-
-def _parse(content: str) -> tuple[Any, Lines]:
-    _check_events(content)
-    loader = _Loader(content)
-    try:
-        node = loader.get_single_node()
-        lines: Lines = {}
-        return None if node is None else _construct(loader, node, (), lines), lines
-    finally:
-        loader.dispose()
+_NUMBERS: dict[str, Callable[[str], float]] = {"tag:yaml.org,2002:int": int, "tag:yaml.org,2002:float": float}
+"""PyYAML's own reads 010 as octal 8."""
 
 
 def _check_events(content: str) -> None:
@@ -115,7 +103,8 @@ def _construct(loader: _Loader, node: yaml.Node, place: tuple[str | int, ...], l
             lines[(*place, key)] = key_node.start_mark.line + 1
         return mapping
     try:
-        return loader.construct_object(node)
+        number = _NUMBERS.get(node.tag)
+        return loader.construct_object(node) if number is None else number(node.value)
     except ValueError:
         raise YamlError("a number with too many digits", node.start_mark.line + 1) from None
 
@@ -164,14 +153,10 @@ def _shown(text: str) -> str:
 
 
 def _escape(fault: _Fault) -> _Words:
-    at = fault.content.rindex("\\", 0, fault.end.index + 1)
-    escape = fault.content[at : at + 2]
+    start = fault.content.rindex("\\", 0, fault.end.index + 1)
+    escape = fault.content[start : start + 2]
     problem = f'"{escape}" in double quotes is an escape that YAML cannot read'
     return f"{problem}: write the text in single quotes, '…{escape}…'", fault.end.line
-
-
-def _open_quote(fault: _Fault) -> _Words:
-    return f"the quote {fault.content[fault.start.index]} that opens here is never closed", fault.start.line
 
 
 def _open_bracket(fault: _Fault) -> _Words:
@@ -184,10 +169,6 @@ def _indicator(fault: _Fault) -> _Words:
     if first in _INDICATORS:
         return f"a text that begins with {first} has to stand in quotes", fault.end.line
     return f"not valid YAML: {fault.problem}", fault.end.line
-
-
-def _no_colon(fault: _Fault) -> _Words:
-    return _without_colon(fault.lines[fault.start.line]), fault.start.line
 
 
 def _without_colon(line: str) -> str:
@@ -241,8 +222,11 @@ def _in_column(fault: _Fault) -> _Words:
 
 _IN_WORDS: dict[str, Callable[[_Fault], _Words]] = {
     "double-quoted": _escape,
-    "quoted scalar": _open_quote,
-    "could not find expected ':'": _no_colon,
+    "quoted scalar": lambda fault: (
+        f"the quote {fault.content[fault.start.index]} that opens here is never closed",
+        fault.start.line,
+    ),
+    "could not find expected ':'": lambda fault: (_without_colon(fault.lines[fault.start.line]), fault.start.line),
     "flow sequence": _open_bracket,
     "flow mapping": _open_bracket,
     r"character '\t'": lambda fault: ("a tab: indent with spaces", fault.end.line),

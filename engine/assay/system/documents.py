@@ -57,8 +57,14 @@ def read_document(path: Path) -> Document:
     """Read a file in the format of its extension."""
     name = shown_path(path)
     refuse_url(path, SpecError)
+    if path.suffix.lower() in _OF_ROLLOUTS:
+        hint = "The rollouts come first, and the verifier is given with --spec."
+        raise SpecError(f"{name}: holds rollouts, by its name, not a verifier.", hint)
     if path.suffix.lower() not in FORMATS and (path.suffix or path.exists()):
-        raise _unknown_format(path)
+        ending = closest(path.suffix, FORMATS)
+        guess = f"Rename it: {shown_path(path.with_suffix(ending))}\n" if ending else ""
+        hint = f"{guess}A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
+        raise SpecError(f"{name}: unknown file format.", hint)
     try:
         with open_input(path) as file:
             raw = file.read(MAX_BYTES + 1)
@@ -74,16 +80,6 @@ def read_document(path: Path) -> Document:
     except (OSError, ValueError) as error:  # ValueError: NUL in the path
         raise SpecError(f"{name}: {getattr(error, 'strerror', None) or error}.") from None
     return parse_text(content, path.suffix.lower(), name)
-
-
-def _unknown_format(path: Path) -> SpecError:
-    if path.suffix.lower() in _OF_ROLLOUTS:
-        hint = "The rollouts come first, and the verifier is given with --spec."
-        return SpecError(f"{shown_path(path)}: holds rollouts, by its name, not a verifier.", hint)
-    ending = closest(path.suffix, FORMATS)
-    guess = f"Rename it: {shown_path(path.with_suffix(ending))}\n" if ending else ""
-    hint = f"{guess}A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
-    return SpecError(f"{shown_path(path)}: unknown file format.", hint)
 
 
 def parse_text(content: str, suffix: str, name: str) -> Document:

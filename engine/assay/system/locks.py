@@ -35,34 +35,24 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
             why = f"{shown_path(path)} is a link" if path.is_symlink() else f"{shown_path(path)}: {why}"
         raise OutputError(f"{what}: {why}.", "Nothing was written; an existing file is unchanged.") from error
     except BaseException:  # an interrupt may come before the file that was made has a name here
-        _remove_if_free(path)
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDWR | _NO_LINK)
+            try:
+                if fcntl is not None and _take(handle):
+                    path.unlink()
+            finally:
+                os.close(handle)
         raise
     if handle is None:
-        holder = _holder(path)
+        holder = ""  # another program may have written anything there, or removed it
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            holder = file.read(_SHOWN).decode("utf-8", "replace").strip().partition("\n")[0]
         raise UsageError(f"{what}: another run is writing there{f' ({holder})' if holder else ''}.", hint)
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
         os.close(handle)
-
-
-def _holder(path: Path) -> str:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(_SHOWN).decode("utf-8", "replace").strip().partition("\n")[0]
-    return ""
-
-
-def _remove_if_free(path: Path) -> None:
-    if fcntl is None:
-        return
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDWR | _NO_LINK)
-        try:
-            if _take(handle):
-                path.unlink()
-        finally:
-            os.close(handle)
 
 
 def _lock(path: Path) -> int | None:

@@ -44,23 +44,6 @@ class Ticks:
             self._progress(max(self._scored, self._written), self.total)
 
 
-@contextlib.contextmanager
-def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
-    """Show a progress bar."""
-    console = open_console(stderr=True)
-    if not (show and console.is_terminal):
-        with _logged(console) if show else contextlib.nullcontext():
-            yield None
-        return
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn(doing), BarColumn(), TextColumn("{task.fields[rows]}"), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=None, rows=counted(0, "row"))
-        yield lambda done, total: bar.update(task, completed=done, total=total, rows=counted(done, "row"))
-
-
 class _ToConsole(logging.Handler):
     """Prints log records to a console."""
 
@@ -74,14 +57,27 @@ class _ToConsole(logging.Handler):
 
 
 @contextlib.contextmanager
-def _logged(console: Any) -> Iterator[None]:
-    handler = _ToConsole(console)
-    logger = logging.getLogger("assay.folder")
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
+def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
+    """Show a progress bar."""
+    console = open_console(stderr=True)
+    if not show:
+        yield None
+        return
+    if not console.is_terminal:  # there, the log lines of a run in parts are printed
+        handler, logger = _ToConsole(console), logging.getLogger("assay.folder")
+        before = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            yield None
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(before)
+        return
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(doing), BarColumn(), TextColumn("{task.fields[rows]}"), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(doing, total=None, rows=counted(0, "row"))
+        yield lambda done, total: bar.update(task, completed=done, total=total, rows=counted(done, "row"))

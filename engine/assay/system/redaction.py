@@ -51,12 +51,10 @@ def _urls(text: str) -> Iterator[tuple[int, str, re.Match[str]]]:
 def _redacted_url(scheme: str, user: str | None, path: str, query: str | None) -> str:
     container = scheme.lower() in ("abfs", "abfss") and ":" not in (user or "")  # container@account is not a secret
     shown = "" if user is None else f"{user if container else _HIDDEN}@"
-    return f"{scheme}://{shown}{path}{_redacted_query(scheme, query or '')}"
-
-
-def _redacted_query(scheme: str, query: str) -> str:
-    secret = query and (scheme.lower() in ("http", "https") or "=" in query)
-    return query[0] + _HIDDEN if secret else query
+    query = query or ""
+    if query and (scheme.lower() in ("http", "https") or "=" in query):  # else ``?`` is part of a glob
+        query = query[0] + _HIDDEN
+    return f"{scheme}://{shown}{path}{query}"
 
 
 def secrets_of(urls: Iterable[str], options: Mapping[str, str] | None = None) -> dict[str, str]:

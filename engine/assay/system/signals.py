@@ -130,13 +130,11 @@ def _listening(stop: threading.Event) -> Iterator[None]:
         reader.close()
 
 
-def _hear_nothing() -> None:
+@forget_in_children
+def _hear_nothing() -> None:  # signals of a process that was forked during a run do not concern it
     if _HEARD:
         signal.set_wakeup_fd(-1)
         _HEARD.clear()
-
-
-forget_in_children(_hear_nothing)
 
 
 def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event) -> None:
@@ -154,7 +152,11 @@ def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event
         if not signals:
             return
         heard.set()
-        ending = [number for number in signals if number in _SIGNALS and _ends_the_run(number)]
+        ending = [
+            number
+            for number in signals
+            if number in _SIGNALS and (IMPATIENCE or signal.getsignal(number) is signal.default_int_handler)
+        ]
         if not ending:
             continue
         stop.set()
@@ -162,7 +164,3 @@ def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event
         reader.settimeout(_PATIENCE)
         if IMPATIENCE and count > 1:
             IMPATIENCE[0].gives_up(last)
-
-
-def _ends_the_run(number: int) -> bool:
-    return bool(IMPATIENCE) or signal.getsignal(number) is signal.default_int_handler

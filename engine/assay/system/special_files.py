@@ -76,8 +76,9 @@ def open_input(path: Path) -> IO[bytes]:
         if not os.get_inheritable(number):  # opened by this process itself, for example a socket of a run
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         handle = os.dup(number)  # it may be a socket, which has no path
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISCHR(mode) and not os.isatty(handle) and not _is_null(handle):
+        state = os.fstat(handle)
+        is_endless = stat.S_ISCHR(state.st_mode) and not os.isatty(handle)
+        if is_endless and not (os.path.exists(os.devnull) and state.st_rdev == Path(os.devnull).stat().st_rdev):  # noqa: PTH110
             os.close(handle)
             raise OSError(errno.EINVAL, "is a device without an end")
         return os.fdopen(handle, "rb")
@@ -94,12 +95,6 @@ def _descriptor(path: Path) -> int | None:
     return None if match is None else int(match["number"] or 0)
 
 
-def _is_null(handle: int) -> bool:
-    with contextlib.suppress(OSError):
-        return os.fstat(handle).st_rdev == Path(os.devnull).stat().st_rdev
-    return False
-
-
 class _Pipe(io.FileIO):
     """A pipe whose first bytes have been read already."""
 
@@ -114,6 +109,7 @@ class _Pipe(io.FileIO):
 
 
 def _open_pipe(path: Path) -> IO[bytes]:
+    # without blocking: an ordinary open would wait forever if there is no writer
     pipe = _Pipe(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:

@@ -46,43 +46,26 @@ def write_data(text: str) -> None:
 @contextlib.contextmanager
 def only_data() -> Iterator[None]:
     """Keep standard output for data: what is printed meanwhile goes to standard error, whoever prints it."""
-    with _descriptor_of_data() as stream:
-        before = _DATA.set((stream,))
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                yield
-        finally:
-            _DATA.reset(before)
-
-
-@contextlib.contextmanager
-def _descriptor_of_data() -> Iterator[Any]:
-    stream = sys.stdout
+    stream, number, kept = sys.stdout, -1, -1
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed, or has no descriptor
+        number = stream.fileno()
+    if number == _STDOUT:  # C code and child processes write to it
+        stream.flush()
+        # NOTE: not to the lowest number, which ``/dev/fd/3`` may name although nobody gave it
+        kept = os.dup(_STDOUT) if fcntl is None else fcntl.fcntl(_STDOUT, fcntl.F_DUPFD_CLOEXEC, 100)
+        os.dup2(_STDERR, _STDOUT)
+        stream = open(kept, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115
+    before = _DATA.set((stream,))
     try:
-        of_its_own = stream.fileno() == _STDOUT
-    except (AttributeError, OSError, ValueError):  # it is closed, or has no descriptor
-        of_its_own = False
-    if not of_its_own:
-        yield stream
-        return
-    stream.flush()
-    kept = _duplicated(_STDOUT)
-    os.dup2(_STDERR, _STDOUT)
-    data = open(kept, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115
-    try:
-        yield data
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
-        with contextlib.suppress(OSError):  # whoever wrote was told
-            data.close()
-        os.dup2(kept, _STDOUT)
-        os.close(kept)
-
-
-def _duplicated(number: int) -> int:
-    """Duplicate a descriptor. NOTE: not to the lowest number, which ``/dev/fd/3`` may name although nobody gave it."""
-    if fcntl is None:
-        return os.dup(number)
-    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 100)
+        _DATA.reset(before)
+        if kept >= 0:
+            with contextlib.suppress(OSError):  # whoever wrote was told
+                stream.close()
+            os.dup2(kept, _STDOUT)
+            os.close(kept)
 
 
 class Messages:

@@ -250,8 +250,8 @@ def open_writer(
         stream = standard_output()
         if stream is None:
             raise OutputError("Standard output is closed.")
-        yield _Guarded(lines(stream.buffer, schema), refused_by_disk("standard output"))
-        with refused_by_disk("standard output")():
+        yield _Guarded(lines(stream.buffer, schema), partial(refused_by_disk, "standard output"))
+        with refused_by_disk("standard output"):
             stream.buffer.flush()
     else:
         openers = {".parquet": _Parquet, ".jsonl": lines}
