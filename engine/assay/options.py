@@ -63,56 +63,30 @@ class Option(NamedTuple):
     none_is_default: bool = True
 
 
-def _seconds(flag: str, value: Any) -> Any:
-    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-        raise UsageError(f"{flag} {value}: expected a number of seconds above 0.")
-    return value
+def _number(expected: str, fits: Callable[[Any], bool], kind: Any = (int, float)) -> Callable[[str, Any], Any]:
+    def parse(flag: str, value: Any) -> Any:
+        if not (isinstance(value, kind) and math.isfinite(value) and fits(value)):
+            raise UsageError(f"{flag} {value}: expected a number{expected}.")
+        return value
+
+    return parse
 
 
-def _seconds_or_none(flag: str, value: Any) -> Any:
-    if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-        raise UsageError(f"{flag} {value}: expected a number of seconds; 0 for no limit.")
-    return value
+_SECONDS = _number(" of seconds above 0", lambda value: value > 0)
+_SECONDS_OR_NONE = _number(" of seconds; 0 for no limit", lambda value: value >= 0)
+_PROCESSES = _number(" of processes; 0 to use none", lambda value: value >= 0, int)
+_ROWS_AT_ONCE = _number(" of rows; 0 for all", lambda _: True, int)
+_ROWS = _number(" of rows, at least 0", lambda value: value >= 0)
+_SOME_ROWS = _number(" of rows, at least 1", lambda value: value >= 1)
+_FINITE = _number("", lambda _: True)
 
 
-def _processes(flag: str, value: Any) -> Any:
-    if not isinstance(value, int) or value < 0:
-        raise UsageError(f"{flag} {value}: expected a number of processes; 0 to use none.")
-    return value
-
-
-def _rows_at_once(flag: str, value: Any) -> Any:
-    if not isinstance(value, int):
-        raise UsageError(f"{flag} {value}: expected a number of rows; 0 for all.")
-    return value
-
-
-def _rows(flag: str, value: Any) -> Any:
-    if value < 0:
-        raise UsageError(f"{flag} {value}: expected a number of rows, at least 0.")
-    return value
-
-
-def _some_rows(flag: str, value: Any) -> Any:
-    if value < 1:
-        raise UsageError(f"{flag} {value}: expected a number of rows, at least 1.")
-    return value
+def _distance(flag: str, value: Any) -> Any:
+    return _number(", at least 0", lambda value: value >= 0)(flag, _FINITE(flag, value))
 
 
 def _rows_or_share(flag: str, value: Any) -> Any:
     return RowLimit(flag, value).given
-
-
-def _finite(flag: str, value: Any) -> Any:
-    if not (isinstance(value, int | float) and math.isfinite(value)):
-        raise UsageError(f"{flag} {value}: expected a number.")
-    return value
-
-
-def _distance(flag: str, value: Any) -> Any:
-    if not _finite(flag, value) >= 0:
-        raise UsageError(f"{flag} {value}: expected a number, at least 0.")
-    return value
 
 
 def _one_of(*words: str) -> Callable[[str, Any], Any]:
@@ -130,11 +104,6 @@ def _ratio(flag: str, value: Any) -> Any:
     return value
 
 
-def _names(flag: str, value: Any) -> Any:
-    del flag
-    return [value] if isinstance(value, str) else list(value)
-
-
 def _read_mapping(values: list[str]) -> dict[str, str]:
     mapping = {}
     for value in values:
@@ -150,10 +119,6 @@ def _read_storage_options(values: list[str]) -> dict[str, str]:
     if not all(name and equals and value for name, equals, value in pairs):  # values may be secret: do not show them
         raise UsageError("--storage-option: expected KEY=VALUE.", "For example --storage-option aws_region=eu-west-1")
     return {name: value for name, _, value in pairs}
-
-
-def _read_names(values: list[str]) -> list[str]:
-    return [name for group in values for name in group.split(",") if name]
 
 
 class _TaskOptions(TypedDict, total=False):
@@ -285,9 +250,9 @@ class _TableOptions(_TextOptions, total=False):
             OUTPUT,
             cli=list[str] | None,
             shown_default="all that no check reads",
-            read=_read_names,
+            read=lambda groups: [name for group in groups for name in group.split(",") if name],
             python='Input columns to keep; ``"*"`` for all, ``"+name"`` for the default and this one.',
-            parse=_names,
+            parse=lambda _, value: [value] if isinstance(value, str) else list(value),
             metavar="NAME,…",
         ),
     ]
@@ -367,7 +332,7 @@ class FunctionOptions(TypedDict, total=False):
             "Time limit in seconds for one call of a reward function, verifier function, verifier class or check; a call "
             "that exceeds it scores 0.0 with an error.",
             FUNCTIONS,
-            parse=_seconds,
+            parse=_SECONDS,
             decides=True,
             metavar="SECONDS",
         ),
@@ -380,7 +345,7 @@ class FunctionOptions(TypedDict, total=False):
             default=0,
             cli=int | None,
             shown_default="0; 1 with --function-timeout",
-            parse=_processes,
+            parse=_PROCESSES,
             metavar="N",
         ),
     ]
@@ -390,7 +355,7 @@ class FunctionOptions(TypedDict, total=False):
             "Rollouts that asynchronous reward functions process at once; 0 for all.",
             FUNCTIONS,
             default=MAX_CONCURRENT,
-            parse=_rows_at_once,
+            parse=_ROWS_AT_ONCE,
             none_is_default=False,
             metavar="N",
         ),
@@ -402,7 +367,7 @@ class FunctionOptions(TypedDict, total=False):
             "shows which patterns do.",
             FUNCTIONS,
             default=REGEX_TIMEOUT,
-            parse=_seconds_or_none,
+            parse=_SECONDS_OR_NONE,
             none_is_default=False,
             decides=True,
             metavar="SECONDS",
@@ -438,7 +403,7 @@ class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions
 class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, _VerifierOptions, FunctionOptions, total=False):
     """Options for measuring verifiers."""
 
-    rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_some_rows)]
+    rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_SOME_ROWS)]
 
 
 class DiffLimits(TypedDict, total=False):
@@ -464,7 +429,7 @@ class DiffLimits(TypedDict, total=False):
 class FileOptions(ScoreOptions, total=False):
     """Options for scoring rollouts from file to file."""
 
-    limit: Annotated[int | None, Option("Score the first N rows only.", metavar="N", parse=_rows)]
+    limit: Annotated[int | None, Option("Score the first N rows only.", metavar="N", parse=_ROWS)]
     max_errors: Annotated[
         int | str | None,
         Option(
@@ -503,7 +468,7 @@ class FileOptions(ScoreOptions, total=False):
         Option(
             "Exit with 3, after writing the result, if the mean reward is less than X.",
             STRICTNESS,
-            parse=_finite,
+            parse=_FINITE,
             metavar="X",
             python="Raise FailedRunError, after the result is written, if the mean reward is less.",
         ),

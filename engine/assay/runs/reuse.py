@@ -16,7 +16,7 @@ import polars as pl
 
 from assay.aggregating.aggregate import label_of
 from assay.aggregating.pipeline import NO_CHECK, one_reason, unscored_exprs
-from assay.checks.base import Check, RunCheck, is_ours
+from assay.checks.base import RunCheck, is_ours
 from assay.checks.golds import GoldCheck
 from assay.checks.libraries import changed_versions
 from assay.checks.stand_ins import EARLIER, Stored
@@ -30,7 +30,7 @@ from assay.runs.file_run import FileRun, is_folder
 from assay.runs.manifest import differing_items, short_json
 from assay.spec.canonical import fingerprint, forms_of, spec_of
 from assay.spec.check import CheckSpec
-from assay.spec.verifier import VerifierSpec, verifier_in_footer
+from assay.spec.verifier import verifier_in_footer
 from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import code_of, provenance_of, task_files_of
 from assay.writing.seals import is_sealed, seal_of
@@ -52,17 +52,11 @@ class _Column(NamedTuple):
         return f"check/{self.verifier}/{self.form.get('id')}"
 
 
-@dataclass(frozen=True)
-class Reuse:
-    """What a run takes from an earlier result."""
+def reusing(source: Rollouts, plan: Plan, run: FileRun) -> tuple[Rollouts, Plan, dict[str, Any]]:
+    """Replace the checks of a plan whose scores an earlier result has.
 
-    source: Rollouts
-    plan: Plan
-    provenance: Mapping[str, Any]
-
-
-def reusing(source: Rollouts, plan: Plan, run: FileRun) -> Reuse:
-    """Replace the checks of a plan whose scores an earlier result has."""
+    Return the rollouts with the columns of that result beside them, the plan that reads them, and what the footer says of it.
+    """
     given = run.options["reuse"]
     if not isinstance(given, str | Path):
         raise UsageError(f"reuse: expected the path of a result, not {type(given).__name__}.")
@@ -77,21 +71,25 @@ def reusing(source: Rollouts, plan: Plan, run: FileRun) -> Reuse:
     why = {key: reason or columns.get(key, "") for key in ((verifier.id, spec.id) for verifier, spec in pairs)}
     notes += _notes(earlier, plan, why, taken)
     if not taken:
-        return Reuse(replace(source, notes=(*source.notes, *notes)), plan, {})
-    evaluated = tuple(_evaluated(verifier, taken) for verifier in plan.verifiers)
-    step = partial(_beside, files=earlier.files, names=_read(evaluated), limit=run.options["limit"])
+        return replace(source, notes=(*source.notes, *notes)), plan, {}
+    evaluated = tuple(
+        replace(verifier, checks=tuple(_stored(spec, taken.get((verifier.id, spec.id))) for spec in verifier.checks))
+        for verifier in plan.verifiers
+    )
+    stored = [spec.check for verifier in evaluated for spec in verifier.checks if isinstance(spec.check, Stored)]
+    read = [check.column.removeprefix(EARLIER) for check in stored]
+    read += [_FEEDBACK] if any(check.words is None for check in stored) else []
+    step = partial(_beside, files=earlier.files, names=tuple(dict.fromkeys(read)), limit=run.options["limit"])
     source = source.then(step, *notes)
     schema = tuple(source.frame.collect_schema().items())
-    names = [_name(plan, verifier, spec) for verifier, spec in pairs if (verifier.id, spec.id) in taken]
-    return Reuse(
-        source,
-        Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role, plan.lengths, evaluated),
-        {"reused": {"root": earlier.root, "checks": names}},
-    )
-
-
-def _name(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
-    return label_of(verifier.id, verifier.kind, spec.id, several=len(plan.verifiers) > 1).removesuffix(": ")
+    several = len(plan.verifiers) > 1
+    names = [
+        label_of(verifier.id, verifier.kind, spec.id, several=several).removesuffix(": ")
+        for verifier, spec in pairs
+        if (verifier.id, spec.id) in taken
+    ]
+    plan = Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role, plan.lengths, evaluated)
+    return source, plan, {"reused": {"root": earlier.root, "checks": names}}
 
 
 def _notes(
@@ -206,7 +204,15 @@ def _same_rollouts(earlier: _Earlier, source: Rollouts, run: FileRun) -> list[st
     by_hash = is_sealed(then) and is_sealed(now)
     differences = []
     for key, noun in (("inputs", "input"), ("tasks", "task file")):
-        before, after = (_identities(side.get(key) or [], by_hash=by_hash) for side in (then, now))
+        before, after = (
+            [
+                {"name": f"{number}", "sha256": entry.get("sha256")}
+                if by_hash
+                else {name: value for name, value in entry.items() if name not in ("rows", "sha256")}
+                for number, entry in enumerate(side.get(key) or [], 1)
+            ]
+            for side in (then, now)
+        )
         differences += differing_items(noun, before, after) if before != after else []
     if differences:
         listed = "\n".join(f"  {difference}" for difference in differences[:10])
@@ -223,12 +229,6 @@ def _same_rollouts(earlier: _Earlier, source: Rollouts, run: FileRun) -> list[st
         if by_hash
         else [f"the rollouts are those of {earlier.name} by name, size and time; --seal compares their bytes"]
     )
-
-
-def _identities(entries: Sequence[Mapping[str, Any]], *, by_hash: bool) -> list[dict[str, Any]]:
-    if by_hash:
-        return [{"name": f"{at + 1}", "sha256": entry.get("sha256")} for at, entry in enumerate(entries)]
-    return [{name: value for name, value in entry.items() if name not in ("rows", "sha256")} for entry in entries]
 
 
 def _of_another_run(then: Mapping[str, Any], run: FileRun) -> str:
@@ -263,7 +263,9 @@ def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, st
         for spec in verifier.checks if verifier.kind == NATIVE else ():
             form = forms[verifier.id, spec.id]
             found = by_fingerprint.get(fingerprint(form), [])
-            reason = _own_reason(spec, earlier, run) or _of_other_libraries(spec, earlier)
+            reason = _own_reason(spec, earlier, run)
+            if not reason and (changed := changed_versions(earlier.provenance.get("libraries"), spec.libraries)):
+                reason = f"made with {' and '.join(changed.values())}"
             result[verifier.id, spec.id] = reason or _choice(found, spec, form, earlier)
         if verifier.kind != NATIVE:
             result |= {(verifier.id, spec.id): "it is Python, not a spec" for spec in verifier.checks}
@@ -278,22 +280,14 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
         return "a check or a pattern decides when it runs"
     if isinstance(check, RunCheck) and not isinstance(check, GoldCheck):
         return "it asks what rows bring"
-    if not (is_ours(check.made_by) or (run.options["reuse_code"] and _has_code(earlier, check))):
-        return "it is not built in"
+    if not is_ours(check.made_by):
+        codes = [code for entry in earlier.provenance["verifiers"] for code in entry.get("code") or ()]
+        code = code_of(check)
+        if not (run.options["reuse_code"] and code.get("sha256") is not None and code in codes):
+            return "it is not built in"
     if spec.missing_gold == "unscored" and check.missing_expr() is not None and "" in earlier.flawed:
         return "rows lack what it compares with"
     return ""
-
-
-def _of_other_libraries(spec: CheckSpec, earlier: _Earlier) -> str:
-    changed = changed_versions(earlier.provenance.get("libraries"), spec.libraries)
-    return f"made with {' and '.join(changed.values())}" if changed else ""
-
-
-def _has_code(earlier: _Earlier, check: Check) -> bool:
-    codes = [code for entry in earlier.provenance["verifiers"] for code in entry.get("code") or ()]
-    own = code_of(check)
-    return own.get("sha256") is not None and own in codes
 
 
 def _choice(found: Sequence[_Column], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier) -> _Column | str:
@@ -331,23 +325,12 @@ def _may_unscore(form: Mapping[str, Any], run: FileRun) -> bool:
     return is_unknown or any(unscored_exprs(verifier, spec) for spec in verifier.nodes)
 
 
-def _evaluated(verifier: VerifierSpec, taken: Mapping[tuple[str, str], _Column]) -> VerifierSpec:
-    checks = (_stored(spec, taken.get((verifier.id, spec.id))) for spec in verifier.checks)
-    return replace(verifier, checks=tuple(checks))
-
-
 def _stored(spec: CheckSpec, column: _Column | None) -> CheckSpec:
     if column is None or spec.check is None:
         return spec
     check = Stored(spec.check, column.name, column.label, one_reason(spec))
     threshold = None if column.form.get("threshold") is not None else spec.threshold
     return replace(spec, check=check, negate=False, threshold=threshold, subject=None)
-
-
-def _read(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
-    stored = [spec.check for verifier in verifiers for spec in verifier.checks if isinstance(spec.check, Stored)]
-    names = [check.column.removeprefix(EARLIER) for check in stored]
-    return tuple(dict.fromkeys([*names, *([_FEEDBACK] if any(check.words is None for check in stored) else [])]))
 
 
 def _beside(rollouts: pl.LazyFrame, files: Sequence[Path], names: Sequence[str], limit: int | None) -> pl.LazyFrame:

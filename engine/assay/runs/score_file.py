@@ -83,8 +83,7 @@ def score_file(
         if settled["reuse"] is not None:
             from assay.runs.reuse import reusing  # few runs need it
 
-            reuse = reusing(source, plan, run)
-            source, plan, taken = reuse.source, reuse.plan, reuse.provenance
+            source, plan, taken = reusing(source, plan, run)
         if is_folder(out):
             from assay.runs.folder import into_folder  # imports the engines, which a single file does not need
 
