@@ -88,7 +88,7 @@ UNUSED = OTHERS | {
     "pandas",  # pyarrow imports it, and takes 0.2 s, to convert Python values
     *("pyarrow.compute", "pyarrow.dataset"),  # Polars computes
     *("assay.loading.formats.csv", "assay.loading.formats.ipc", "assay.loading.formats.jsonl"),  # the file is parquet
-    *("assay.runs.into_folder", "assay.runs.child_process", "assay.runs.on_ray"),  # the result is a file
+    *("assay.runs.folder", "assay.runs.child_process", "assay.runs.on_ray"),  # the result is a file
     "assay.insight.bench",  # nothing is measured
 }
 """What a run from a parquet file to a file has no use for; each module makes a short run longer."""
