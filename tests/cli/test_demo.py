@@ -10,7 +10,7 @@ from cases import ROOT
 from typer.testing import CliRunner
 
 import assay
-from assay.cli.commands import demo
+from assay.cli import scoring
 from assay.cli.main import app
 
 
@@ -50,7 +50,7 @@ def test_the_demo_replaces_a_file_only_when_it_is_told_to(tmp_path):
 
 
 def test_samples_that_are_not_there_are_named(monkeypatch):
-    monkeypatch.setattr(demo, "_PLACES", ())
+    monkeypatch.setattr(scoring, "_SAMPLES", ())
     assert "This installation has no samples." in run("demo", code=2).stderr
 
 

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from assay.cli.tables import print_table
+from assay.cli.terminal import print_table
 
 ROWS = [["Infinity-Instruct-3M-0613-Llama3-70B", "1,234,567", "167:33:605"], ["elm\x1b[31m", "–", "0:0:1"]]
 

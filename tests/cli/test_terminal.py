@@ -14,7 +14,8 @@ from rich.console import Console
 from waiting import PATIENCE
 
 import assay
-from assay.cli.terminal import print_error, print_explanation, print_listing, print_summary
+from assay.cli.terminal import print_error
+from assay.cli.views import print_explanation, print_listing, print_summary
 from assay.errors import printable
 from assay.scoring.summary import CheckSummary, Summary
 from assay.spec.listing import as_json, listing

@@ -57,8 +57,6 @@ ROOMS = (
         "insight.reports",
         "",
         "cli",
-        "cli.commands",
-        "cli.commands.insight",
         "__main__",
     ),
 )

@@ -10,7 +10,7 @@ from insight_cases import golden, golden_rows
 
 import assay
 from assay import InputError, SpecError, UsageError
-from assay.cli.comparisons import diff_document
+from assay.cli.documents import diff_document
 from assay.insight.diffing import rescored
 from assay.insight.pairing import paired
 from assay.insight.results import open_result

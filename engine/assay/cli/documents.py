@@ -1,86 +1,336 @@
-"""Show what an insight command found: on a terminal, as JSON, or in a file as HTML, Markdown or JSON."""
+"""What commands about results found, as documents: audits, alerts, verifications, comparisons, groups."""
 
-import json
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
-
-from assay.cli.tables import print_table
-from assay.errors import UsageError, likely_ending, printable, shown_path
-from assay.system.atomic_file import check_target, new_file
-from assay.system.stdout import write_data
+from assay.cli.terminal import print_line, print_notes, print_table
+from assay.errors import counted
 from assay.writing.documents import Document, Lines, Quote, Table
+from assay.writing.numbers import decimal, interval, number, p_value, percent
 
-_ENDINGS = (".html", ".md", ".json")
-_SHOWN = 400
-"""Characters of a quoted text on a terminal."""
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.insight.auditing import Audit
+    from assay.insight.diffing import Diff
+    from assay.insight.grouping import Groups
+    from assay.insight.sealing import Verification
+    from assay.insight.whatifs import WhatIf
+    from assay.insight.wires import Alert
+
+_Blocks = list[Lines | Table | Quote]
+
+_STOPPING = 3
+"""Checks that are named for a probe."""
+_CELL = 80
+"""Characters of a cell that are shown."""
+_STATES = ("pass", "fail", "unscored")
+_SHOWN = 10
+_TEXT = 2_000
+_BEFORE = 60
+"""Equal characters that are shown before the first in which two texts differ."""
+_CHANGE = "+.4f"
+_PAIRS_SHOWN = _MODELS_SHOWN = 20
+_FIRST, _WIDE = 5, 8
+"""Most metrics beside the mean, and in a table of their own."""
+_REPEATED = ("pass^1", "best@1", "worst@1", "maj@1")
+"""Metrics of one row that are another one, too."""
 
 
-def check_out(out: str | None, *, overwrite: bool, others: tuple[str, ...] = ()) -> Path | None:
-    """Check the output path before anything is read.
+def audit_document(audit: "Audit") -> Document:
+    """Return an audit: what each probe earns and what stops it, what each check lets through, and the limits."""
+    real = audit.real
+    facts = (
+        f"{counted(real['tasks'], 'task')} · {counted(real['rows'], 'real rollout')} · mean reward "
+        f"{decimal(real['mean_reward'])} · pass rate {percent(real['pass_rate'])}"
+    )
+    numbers = dict.fromkeys(("tasks", "mean", "passes", "beats", "centile"), True)
+    tables = [
+        Table({kind: False, **numbers, "stopped by": False}, [_probe(probe) for probe in probes])
+        for kind, probes in groupby(audit.probes, key=lambda probe: str(probe["class"]))
+    ]
+    names = [check["check"] for check in audit.checks if check["free"]]
+    through: dict[str, list[str]] = {}
+    for item in audit.bypasses:
+        tasks = f"{item['probe']} on {item['tasks']:,} of {counted(item['of'], 'task')}"
+        through.setdefault(item["check"], []).append(tasks)
+    rest = [f"free reward: {decimal(audit.free_reward)}, the greatest mean of the free probes"]
+    rest += [f"every free probe passes {', '.join(names)}"] if names else []
+    rest += [
+        f"{probe['id']} earns more than the best real completion on {probe['gains']:,} of {counted(probe['tasks'], 'task')}"
+        for probe in audit.probes
+        if probe["class"] == "must not gain" and probe["gains"]
+    ]
+    rest += [f"{check} does not see its phrases in disguise: {', '.join(tasks)}" for check, tasks in through.items()]
+    rest += [f"note: {note}" for note in audit.notes] + [f"exceeded: {line}" for line in audit.exceeded]
+    return Document("assay audit", [Lines([facts]), *tables, Lines(rest)])
 
-    Raises:
-        UsageError: Its ending is unknown, or it exists.
-    """
-    if out is None:
-        return None
-    path, endings = Path(out), (*others, *_ENDINGS)
-    if path.suffix.lower() not in endings:
-        raise UsageError(
-            f"--out {shown_path(out)}: expected a name that ends in {', '.join(endings)}.", likely_ending(out, endings)
-        )
-    check_target(path, overwrite=overwrite, how="--overwrite")
-    return path
+
+def _probe(probe: Mapping[str, Any]) -> list[str]:
+    names = probe["stopped_by"]
+    more = [f"… {len(names) - _STOPPING} more"] if len(names) > _STOPPING else []
+    errors = [f"({counted(probe['errors'], 'row')} with errors)"] if probe["errors"] else []
+    shares = (percent(probe["pass_share"]), percent(probe["beats_real"]), decimal(probe["percentile"], ".1f"))
+    stopping = " ".join([", ".join([*names[:_STOPPING], *more]), *errors]).strip()
+    return [probe["id"], f"{probe['tasks']:,}", decimal(probe["mean_reward"]), *shares, stopping]
 
 
-def deliver(console: Console, data: dict[str, Any], document: Document, *, out: Path | None, as_data: bool) -> None:
-    """Write a file if asked for, and print JSON on standard output or the document on the console.
+def alerts_document(alerts: "Sequence[Alert]", steps: int, by: str, notes: Sequence[str]) -> Document:
+    """Return alerts, a line each."""
+    rows = [[str(alert.step), alert.wire, alert.check or "", alert.said] for alert in alerts]
+    columns = {by: True, "wire": False, "check": False, "fact": False}
+    lines = [f"{counted(steps, 'step')} · {counted(len(alerts), 'alert')}", *(f"note: {note}" for note in notes)]
+    return Document("assay tripwire", [*([Table(columns, rows)] if rows else []), Lines(lines)])
 
-    Args:
-        console: The console.
-        data: The JSON data.
-        document: The same for people.
-        out: The file.
-        as_data: Whether to print JSON.
-    """
-    as_json = json_text(data)
-    if out is not None:
-        suffix = out.suffix.lower()
-        text = document.html() if suffix == ".html" else document.markdown() if suffix == ".md" else f"{as_json}\n"
-        content = text.encode("utf-8", "backslashreplace")
-        with new_file(out) as (file, guard), guard():
-            file.write(content)
-    if as_data:
-        write_data(f"{as_json}\n")
+
+def verification_document(verification: "Verification") -> Document:
+    """Return a verification: what was looked at, what differs, and what a sample can miss."""
+    names = verification.columns_differ
+    head = [f"{counted(verification.rows, 'row')} · root {verification.root}"]
+    head.append(f"not as written: {', '.join(names)}" if names else "columns: as they were written")
+    head += ["root: another than was demanded"] if verification.root_differs else []
+    head += [f"{entry['name']}: the same by {entry['by']}" for entry in verification.inputs]
+    if others := [verifier["id"] for verifier in verification.verifiers if not verifier["same"]]:
+        head.append(f"verifiers: not what the footer says: {', '.join(others)}")
+    elif verification.verifiers:
+        head.append("verifiers: as the footer says")
+    if (missed := verification.misses_up_to) is not None:
+        differ = verification.cells_differ
+        found = f"{counted(differ, 'cell')} differ{'s' * (differ == 1)}" if differ else "no cell differs"
+        share = f"{missed:.2%}".replace("%", " %")
+        chance = f"; if up to {share} of the rows were altered, such a sample misses them with a chance of 5 %"
+        of_rows = f"{verification.sampled:,} of {counted(verification.rows, 'row')}"
+        head.append(f"scored again: {of_rows}, {found}{chance if missed else ''}")
+    rows = [
+        [f"{cell['row']:,}", *(_cell(cell[name]) for name in ("column", "stored", "rescored"))]
+        for cell in verification.cells
+    ]
+    cells = Table({"row": True, "column": False, "stored": False, "rescored": False}, rows)
+    notes = [f"note: {note}" for note in verification.notes]
+    end = "intact" if verification.intact else "not what its footer says"
+    return Document("assay verify", [Lines(head), *([cells] if rows else []), Lines([*notes, end])])
+
+
+def _cell(value: Any) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= _CELL else f"{text[:_CELL]}…"
+
+
+def diff_document(diff: "Diff") -> Document:
+    """Return a diff: what is a fact on these rollouts, what it says of new tasks, and examples."""
+    blocks: _Blocks = [Lines(_facts(diff))]
+    matrix = diff.matrix
+    if matrix is not None and diff.flips:
+        cells = [[before, *(f"{matrix[f'{before}->{after}']:,}" for after in _STATES)] for before in _STATES]
+        blocks.append(Table({"before \\ after": False, **dict.fromkeys(_STATES, True)}, cells))
+    counts = dict.fromkeys(("pass->fail", "fail->pass", "mean delta"), True)
+    if touched := [check for check in diff.checks if check["changed"]]:
+        cells = [_changes(check["check"], check, "changed", "pass_to_fail") for check in touched]
+        blocks.append(Table({"check": False, "changed": True, **counts}, cells))
+    if diff.by and diff.changed:
+        for column, entries in groupby(diff.by, key=lambda entry: str(entry["column"])):
+            cells = [_changes(_or_dash(entry["value"]), entry, "rows", "regressions") for entry in entries]
+            blocks.append(Table({column: False, "rows": True, **counts}, cells))
+    if diff.signatures:
+        cells = [[f"{entry['rows']:,}", " ".join(entry["signature"])] for entry in diff.signatures[:_SHOWN]]
+        more = len(diff.signatures) - len(cells)
+        cells += [["…", f"{more:,} more"]] if more > 0 else []
+        blocks.append(Table({"flips": True, "checks that changed": False}, cells))
+    for example in diff.examples:
+        blocks += _example(example)
+    rest = [f"exceeded: {_limit(limit, diff.rows)}" for limit in diff.limits if limit["exceeded"]]
+    if rest or diff.notes:
+        blocks.append(Lines([*(f"note: {note}" for note in diff.notes), *rest]))
+    return Document("assay diff", blocks)
+
+
+def _facts(diff: "Diff") -> list[str]:
+    flips = (
+        ""
+        if diff.flips is None
+        else f" · {counted(diff.flips, 'flip')}, {counted(diff.regressions or 0, 'regression')}"
+    )
+    lines = [
+        f"{counted(diff.rows, 'row')} · {diff.both_scored:,} scored on both sides{flips} · {diff.changed:,} rewards changed"
+    ]
+    delta, test = diff.delta, diff.reward_test
+    directions = f"{delta['up']:,} up, {delta['down']:,} down, {delta['equal']:,} equal"
+    lines.append(f"reward: mean {number(delta['mean'], _CHANGE)} a row, {directions}")
+    few = f" (roughly: few tasks, {test['tasks']})" if test["few"] and test["mean"] is not None else ""
+    ends = f"{number(test['mean'], _CHANGE)} {interval(test['ci95'], _CHANGE)}".rstrip()
+    lines.append(f"for new tasks: reward {ends}, p {p_value(test['p'])}")
+    if diff.flip_test is not None:
+        how = "McNemar, exact" if diff.flip_test["test"] == "mcnemar" else f"z {number(diff.flip_test['z'], _CHANGE)}"
+        moved = f"{diff.flip_test['fail_to_pass']:,} gained, {diff.flip_test['pass_to_fail']:,} lost"
+        lines[-1] += f"; passes {moved}: {how}, p {p_value(diff.flip_test['p'])}"
+    lines[-1] += few
+    for name, checks in (("before", diff.only_before), ("after", diff.only_after)):
+        lines += [f"only {name}: {', '.join(checks)}"] if checks else []
+    return lines
+
+
+def _changes(name: str, entry: Mapping[str, Any], *counts: str) -> list[str]:
+    numbers = (f"{entry[count]:,}" for count in (*counts, "fail_to_pass"))
+    return [name, *numbers, number(entry["mean_delta"], _CHANGE)]
+
+
+def _or_dash(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _example(example: Mapping[str, Any]) -> _Blocks:
+    keys = " · ".join(f"{name} {value}" for name, value in example["key"].items())
+    sides = [f"{number(example[side]['reward'], '.4g')} {_mark(example[side])}" for side in ("before", "after")]
+    heading = f"row {example['row']:,}{f' · {keys}' if keys else ''} · {' -> '.join(sides)} · {' '.join(example['signature'])}"
+    ours, theirs = (str(example[f"feedback_{side}"] or "").splitlines() for side in ("before", "after"))
+    lines = [f"- {line}" for line in ours if line not in theirs] + [f"+ {line}" for line in theirs if line not in ours]
+    before, after = example["text"], example["text_after"]
+    if before == after or after is None:
+        texts = [Quote(_cut(before))] if before else []
     else:
-        print_document(console, document)
+        pairs = enumerate(zip(before or "", after, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), 0)
+        start = same - _BEFORE if same > 2 * _BEFORE else 0
+        texts = [
+            Quote(_cut(text, start), side)
+            for side, text in (("scored before", before), ("scored after", after))
+            if text
+        ]
+    return [Lines(lines, heading), *texts]
 
 
-def json_text(data: Any) -> str:
-    """Return JSON on one line that can be read in any script; what a terminal would obey, or cannot print, is escaped."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    for char in () if text.isprintable() else {*text}:
-        if not char.isprintable():
-            text = text.replace(char, json.dumps(char)[1:-1])
-    return text
+def _cut(text: str, start: int = 0) -> str:
+    """Return a text of a bounded length from some character on, and how many are left out before and after."""
+    skipped = f"{counted(start, 'equal character')} … " if start else ""
+    more = len(text) - start - _TEXT
+    return f"{skipped}{text[start : start + _TEXT]}" + (f"… {more:,} more" if more > 0 else "")
 
 
-def print_document(console: Console, document: Document) -> None:
-    """Print a document; control characters from data are escaped."""
-    for at, block in enumerate(document.blocks):
-        if at and (block.heading or isinstance(block, Table) or isinstance(document.blocks[at - 1], Table | Quote)):
+def _mark(side: Mapping[str, Any]) -> str:
+    return {True: "✓", False: "✗"}.get(side["passed"], "unscored")
+
+
+def _limit(limit: Mapping[str, Any], rows: int) -> str:
+    value, allowed = limit["value"], limit["allowed"]
+    if limit["limit"] == "--max-delta":
+        return f"the mean reward moved by {number(value, '+.6g')}; --max-delta allows {allowed:g}"
+    return f"{value:,} of {counted(rows, 'row')}; {limit['limit']} allows {allowed}"
+
+
+def whatif_document(whatif: "WhatIf") -> Document:
+    """Return rewards with other weights: what they are, what changes, what the weights do, how models rank."""
+    sides = {"now": whatif.before, "then": whatif.after}
+    rows = [[name, number(one["mean_reward"], ".4f"), percent(one["pass_rate"])] for name, one in sides.items()]
+    blocks: _Blocks = [Table({"": False, "mean reward": True, "pass rate": True}, rows)]
+    blocks += [block for block in diff_document(whatif.diff).blocks if whatif.diff.changed or whatif.diff.flips]
+    columns = {"check": False, "weight": True, "mean": True, "slope": True, "elasticity": True, "mean without": True}
+    columns |= {"passes ×0": True, "×½": True, "×2": True}
+    rows = [
+        [
+            *(entry["check"], f"{entry['weight']:g}", number(entry["mean"], ".4f"), number(entry["slope"], _CHANGE)),
+            *(number(entry["elasticity"], _CHANGE), number(entry["mean_without"], ".4f")),
+            *(percent(entry["pass_rate"][factor]) for factor in ("0", "0.5", "2")),
+        ]
+        for entry in whatif.sensitivity
+    ]
+    blocks.append(Table(columns, rows, "What each weight does"))
+    if whatif.ranking is not None:
+        blocks += _ranking(whatif.ranking)
+    own = [f"note: {note}" for note in whatif.notes if note not in whatif.diff.notes or not whatif.diff.changed]
+    return Document("assay whatif", [*blocks, *([Lines(own)] if own else [])])
+
+
+def _ranking(ranking: Mapping[str, Any]) -> _Blocks:
+    rows = [[str(at), entry["model"], number(entry["mean"], ".4f")] for at, entry in enumerate(ranking["order"], 1)]
+    blocks: _Blocks = [Table({"": True, "model": False, "mean": True}, rows, "Ranking")]
+    never = [
+        f"{pair['above']} is no worse than {pair['below']} on any check"
+        for pair in ranking["least_mass"]
+        if pair["mass"] is None
+    ]
+    if never:
+        more = [f"… and {len(never) - _SHOWN:,} more"] if len(never) > _SHOWN else []
+        blocks.append(Lines([f"no weights reverse: {line}" for line in never[:_SHOWN]] + more))
+    least = sorted((pair for pair in ranking["least_mass"] if pair["mass"] is not None), key=lambda pair: pair["mass"])
+    if least:
+        cells = [[f"{pair['above']} > {pair['below']}", f"{pair['mass']:.1%}"] for pair in least[:_SHOWN]]
+        blocks.append(Table({"tie": False, "weight to move": True}, cells))
+    if ranking["pareto"]:
+        columns = {"share of": False, "from": True, "to": True, "moves": True, "pairs reversed": True}
+        cells = [
+            [move["check"], *(f"{move[name]:.1%}" for name in ("share", "to", "cost")), f"{move['reversed']:,}"]
+            for move in ranking["pareto"][:_SHOWN]
+        ]
+        blocks.append(Table(columns, cells))
+        if (left_out := len(ranking["pareto"]) - len(cells)) > 0:
+            blocks.append(Lines([f"… and {counted(left_out, 'costlier move')} in --json"]))
+    return blocks
+
+
+def groups_tables(groups: "Groups") -> tuple[str, list[Table], list[str]]:
+    """Return the numbers of groups in a line, tables with a line for each model, and notes."""
+    facts = groups.facts
+    head = " · ".join(counted(facts[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
+    by, models = list(facts["by"]), groups.as_json()["summary"]
+    few = [model["metrics"]["mean"]["tasks"] for model in models if model["metrics"]["mean"]["few"]]
+    notes = [f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %"] if few else []
+    models = models[:_MODELS_SHOWN]
+    names = [name for name in (models[0]["metrics"] if models else ()) if name not in _REPEATED]
+    passing = [name for name in names if name.startswith("pass")]
+    shares = [name for name in names if name.startswith(("flat", "all_"))]
+    if not any(model["metrics"]["flat"]["groups"] for model in models):
+        shares = []  # groups of one row
+    extremes = [name for name in names if "@" in name and name not in passing]
+
+    def table(columns: Sequence[str], values: Callable[[Mapping[str, Any]], list[str]]) -> Table:
+        rows = [[*(_or_dash(model["of"][name]) for name in by), *values(model["metrics"])] for model in models]
+        return Table(dict.fromkeys(by, False) | dict.fromkeys(columns, True), rows)
+
+    def metrics(names: Sequence[str]) -> Table:
+        return table(names, lambda metrics: [number(metrics[name]["value"]) for name in names])
+
+    def first(metrics: Mapping[str, Any]) -> list[str]:
+        mean = metrics["mean"]
+        ends = [f"{mean['groups']:,}", number(mean["value"]), interval(mean["ci95"], ".3f")]
+        return [*ends, *(number(metrics[name]["value"]) for name in passing[:_FIRST])]
+
+    def last(metrics: Mapping[str, Any]) -> list[str]:
+        row_mean = metrics["row_mean"]
+        cells = [number(metrics[name]["value"]) for name in shares]
+        return [*cells, number(row_mean["value"]), number(row_mean["design_effect"], ".2f")]
+
+    tables = [table(["groups", "mean", "95 %", *passing[:_FIRST]], first)]
+    tables += [metrics(passing[at : at + _WIDE]) for at in range(_FIRST, len(passing), _WIDE)]
+    tables += [metrics(extremes[at : at + _WIDE]) for at in range(0, len(extremes), _WIDE)]
+    return head, [*tables, table([*shares, "row mean", "design effect"], last)], [*notes, *groups.notes]
+
+
+def print_groups(console: "Console", groups: "Groups") -> None:
+    """Print the summary of groups, a line for each model, and the pairs."""
+    head, tables, notes = groups_tables(groups)
+    console.print(head, highlight=False)
+    for at, table in enumerate(tables):
+        if at:
             console.print()
-        if block.heading:
-            console.print(Text(printable(block.heading), "bold"), soft_wrap=True)
-        if isinstance(block, Lines):
-            for line in block.lines:
-                console.print(Text(printable(line)), soft_wrap=True)
-        elif isinstance(block, Quote):
-            text = block.text if len(block.text) <= _SHOWN else f"{block.text[:_SHOWN]}…"
-            console.print(
-                Text("\n".join(f"  {line}" for line in printable(text, lines=True).split("\n"))), soft_wrap=True
-            )
-        else:
-            print_table(console, block.columns, block.rows)
+        print_table(console, table.columns, table.rows)
+    if (left_out := len(groups.as_json()["summary"]) - _MODELS_SHOWN) > 0:
+        print_line(console, f"… and {left_out:,} more of {', '.join(groups.facts['by'])} in --json")
+    if pairs := groups.pairs.height:
+        first = groups.pairs.sort("p", nulls_last=True, maintain_order=True).head(_PAIRS_SHOWN)
+        columns = {"pair": False, "tasks": True, "difference": True, "95 %": True, "p": True, "Holm": True}
+        console.print()
+        print_table(
+            console, columns | {"won:tied:lost": True, "r": True}, [_pair(row) for row in first.iter_rows(named=True)]
+        )
+        if (more := pairs - first.height) > 0:
+            console.print(f"… and {counted(more, 'pair')} more in --json", highlight=False)
+    print_notes(console, notes)
+
+
+def _pair(row: Mapping[str, Any]) -> list[str]:
+    return [
+        *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", number(row["difference"], "+.4f")),
+        *(interval((row["low"], row["high"]), ".3f"), p_value(row["p"]), p_value(row["p_holm"])),
+        *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", number(row["correlation"], ".2f")),
+    ]

@@ -1,4 +1,4 @@
-"""The ``assay`` command.
+"""The process of the ``assay`` command.
 
 Requested data goes to standard output, progress and summaries to standard error. Exit codes: 0 success, 1 internal error or
 disk error, 2 invalid usage, spec or input, 3 too many scoring errors or malformed lines, or rewards that are not what the verifiers
@@ -8,48 +8,18 @@ mean: a check did not run or broke on every row, or every row has an error, or a
 
 import contextlib
 import gc
-import importlib
 import os
-import pkgutil
 import signal
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from assay._version import __version__
-from assay.cli.app import app, to_stderr
+from assay.cli.app import app, say, to_stderr
 from assay.errors import printable
 from assay.system.processes import open_standard_streams, return_memory_soon, silence
 from assay.system.signals import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.system.stdout import open_streams
 
 __all__ = ["app", "main"]
-
-_COMMANDS = importlib.import_module("assay.cli.commands")
-for _module in pkgutil.walk_packages(_COMMANDS.__path__, f"{_COMMANDS.__name__}."):
-    importlib.import_module(_module.name)
-
-
-def _version(*, value: bool) -> None:
-    if value:
-        import polars as pl
-
-        typer.echo(f"assay {__version__} (polars {pl.__version__})")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=lambda value: _version(value=value), is_eager=True, help="Print the versions."
-        ),
-    ] = False,
-) -> None:
-    del version
 
 
 def _report_wait() -> None:
@@ -60,8 +30,7 @@ def _report_wait() -> None:
 def _exit_now(number: int) -> None:
     """Exit at once: the main thread is stuck in user code."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        message = KEPT[-1]() if KEPT else "interrupted; nothing was written"
-        to_stderr().print(printable(message), markup=False, highlight=False, soft_wrap=True)
+        say(printable(KEPT[-1]() if KEPT else "interrupted; nothing was written"))
     silence((1, 2))  # the main thread may find its way out while the processes end that it waits for
     _clean_up()
     os._exit(128 + number)

@@ -1,1 +1,0 @@
-"""The commands, one per module: to add a command, add a file."""

@@ -1,1 +1,0 @@
-"""The commands about results, one per module."""

@@ -1,0 +1,96 @@
+"""Commands that list what specs and rollouts may have: check types, presets, the schema."""
+
+import functools
+import json
+import shlex
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.app import command, option, show
+from assay.cli.modules import checks_named, import_modules
+from assay.errors import UsageError
+from assay.options import FileOptions
+from assay.system.stdout import write_data
+
+
+@command({FileOptions: ("modules", "checks")})
+def checks(
+    name: Annotated[str | None, typer.Argument(help="Only this one, with examples.")] = None,
+    *,
+    as_data: Annotated[bool, option("Print JSON.", None, "--json")] = False,
+    markdown: Annotated[
+        bool, option("Print the tables of docs/specs.md and docs/steps.md.", None, "--markdown")
+    ] = False,
+    **options: Any,
+) -> None:
+    """List check types, groups, scorers, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
+    from assay.checks.registry import CHECKS
+    from assay.classes.registry import list_verifiers
+    from assay.cli.views import print_entries, print_listing
+    from assay.functions.registry import list_fns
+    from assay.spec.listing import entries_named, listing, listing_as_markdown
+
+    import_modules(options["modules"])
+    types = (*CHECKS, *checks_named(options["checks"]))
+    if name is not None:
+        if markdown:
+            raise UsageError("--markdown prints whole tables.", f"Leave it out: assay checks {shlex.quote(name)}")
+        entries = entries_named(name, listing(types))
+        if as_data:
+            write_data(json.dumps(entries) + "\n")
+        else:
+            show(functools.partial(print_entries, entries=entries, checks=types))
+    elif markdown:
+        write_data(listing_as_markdown(types))
+    elif as_data:
+        write_data(json.dumps(listing(types)) + "\n")
+    else:
+        named = {
+            "functions that rows may name (verifier.fn_name)": list_fns(),
+            "verifier classes (kind)": list_verifiers(),
+        }
+        show(functools.partial(print_listing, listing=listing(types), named=named))
+
+
+@command()
+def presets(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Presets to show: names or .json files. By default all.")
+    ] = None,
+    *,
+    as_data: Annotated[bool, option("Print JSON, as in a preset's file.", None, "--json")] = False,
+    markdown: Annotated[bool, option("Print the table of docs/inputs.md.", None, "--markdown")] = False,
+    as_schema: Annotated[bool, option("Print the JSON Schema of a preset's file.", None, "--schema")] = False,
+) -> None:
+    """List the formats of other tools that are read without options: how each is recognised, and which columns it gives."""
+    from assay.cli.views import print_presets
+    from assay.loading.presets.preset import as_markdown, load_preset
+    from assay.loading.presets.preset import presets as built_in
+    from assay.loading.presets.preset import schema as schema_of_presets
+
+    if as_data + markdown + as_schema > 1:
+        raise UsageError("--json, --markdown and --schema: use only one.")
+    if as_schema:
+        write_data(json.dumps(schema_of_presets(), indent=2) + "\n")
+        return
+    shown = [load_preset(name) for name in names] if names else list(built_in())
+    if as_data:
+        dumped = [preset.model_dump(mode="json", exclude_defaults=True) for preset in shown]
+        ascii_only = sys.stdout is None or sys.stdout.encoding.lower() != "utf-8"
+        data = dumped[0] if names and len(dumped) == 1 else dumped
+        write_data(json.dumps(data, indent=2, ensure_ascii=ascii_only) + "\n")
+    elif markdown:
+        write_data(as_markdown(shown))
+    else:
+        show(functools.partial(print_presets, presets=shown))
+
+
+@command({FileOptions: ("modules", "checks")})
+def schema(**options: Any) -> None:
+    """Print the JSON Schema (draft-07) of a verifier file."""
+    from assay.spec.json_schema import json_schema
+
+    import_modules(options["modules"])
+    write_data(json.dumps(json_schema(checks_named(options["checks"])), indent=2) + "\n")

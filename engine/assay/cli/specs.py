@@ -1,0 +1,396 @@
+"""Commands about specs: write, check, explain, import and register verifiers."""
+
+import contextlib
+import json
+import shlex
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.app import RubricName, check_new, command, option, say, show, to_stderr, write_file
+from assay.cli.modules import import_checks, import_modules, import_rubric
+from assay.errors import ColumnsError, SpecError, UsageError, counted, likely_ending, printable, quoted, shown_path
+from assay.names import COMPLETION
+from assay.options import STRICT_HELP, CompileOptions, FileOptions, ScoreOptions, settle
+from assay.system.stdout import only_data, write_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.checks.base import Check
+    from assay.spec.importers.imported import Imported
+    from assay.spec.verifier import VerifierSpec
+    from assay.testing import DifferenceError
+
+_STARTER = """\
+# A verifier: the reward of a rollout is the weighted mean of its checks, each between 0.0 and 1.0.
+# `assay checks` lists the check types and steps with their params; `assay check {name}` validates this file.
+id: {id}
+
+# A rollout passes if its reward is at least this.
+passThreshold: 0.8
+
+checks:
+  # Text that must occur. `caseSensitive: true` compares letters as they are.
+  - id: mentions-refund
+    type: contains
+    value: refund
+    weight: 2
+
+  # Text that must not occur.
+  - id: no-robot-talk
+    type: not_contains
+    value: as an AI language model
+
+  # A pattern of Python's `re`, searched anywhere in the text.
+  - id: names-a-date
+    type: regex
+    pattern: '\\d{{4}}-\\d{{2}}-\\d{{2}}'
+
+  # Characters of the text. A rollout cannot pass while a `required` check scores below 1.0.
+  - id: not-empty
+    type: min_length
+    value: 20
+    required: true
+
+  # A gold answer, from the column `answer` of the rollouts: the number after the last "Answer:", thoughts left out.
+  # - id: answer
+  #   type: number
+  #   value: {{column: answer}}
+  #   on: [afterThink, {{after: "Answer:"}}]
+
+  # A group: one of its checks has to pass. `gate: true` in place of a weight makes the reward 0.0 if none does.
+  # - id: polite
+  #   type: any_of
+  #   gate: true
+  #   checks:
+  #     - {{type: contains, value: sorry}}
+  #     - {{type: contains, value: thank}}
+"""
+"""A commented spec; ``init`` fills in ``{id}`` and ``{name}``."""
+
+
+@command()
+def init(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="File to write, ending in .yaml.")] = Path(
+        "verifier.yaml"
+    ),
+    *,
+    rollouts: Annotated[
+        str | None,
+        option(
+            "Look at these rollouts: write a verifier with their gold, and the command to score them.",
+            "ROLLOUTS",
+            "--from",
+        ),
+    ] = None,
+) -> None:
+    """Write a commented verifier to start from."""
+    _check_is_yaml(path)
+    check_new(path, overwrite=True)
+    if path.exists():
+        raise UsageError(f"{shown_path(path)}: already exists.", "Name another file: assay init NAME.yaml")
+    text = _STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
+    next_command = f"assay score rollouts.jsonl --spec {shown_path(path)} --out rewards.parquet"
+    if rollouts is not None:
+        from assay.cli.drafting import draft
+
+        drafted = draft(rollouts, path.stem)
+        text = drafted.text
+        mapped = "".join(f" --map {shlex.quote(f'{name}={column}')}" for name, column in drafted.mapping.items())
+        next_command = (
+            f"assay score {shlex.quote(rollouts)} --spec {shlex.quote(str(path))}{mapped} --out rewards.parquet"
+        )
+    write_file(path, text)
+    say(f"wrote {shown_path(path)}", "next:", f"  assay check {shown_path(path)}", f"  {printable(next_command)}")
+
+
+def _check_is_yaml(path: Path) -> None:
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        hint = likely_ending(path, (".yaml", ".yml")) or "Use a name that ends in .yaml"
+        raise UsageError(f"{shown_path(path)}: the verifier is written as YAML.", hint)
+
+
+_SAMPLES = 200
+"""Rows of the dry run of ``assay check``."""
+
+
+@command(
+    {FileOptions: ("tasks", "mapping", "preset", "any_role", "modules", "checks")},
+    modules=("assay.cli.terminal", "assay.testing"),
+)
+def check(
+    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    *,
+    against: Annotated[
+        str | None,
+        option(
+            f"Rollouts to try the verifiers on, besides sample rows: the first {_SAMPLES} tell which values, golds and "
+            "parts of the output they have.",
+            "ROLLOUTS",
+        ),
+    ] = None,
+    rollouts: Annotated[str | None, option("The former name of --against.", hidden=True)] = None,
+    strict: Annotated[bool, option(STRICT_HELP)] = True,
+    **options: Any,
+) -> None:
+    """Validate verifiers: list all problems, and try them on sample rows, or against rollouts."""
+    from assay.cli.terminal import print_error, print_warning
+    from assay.testing import DifferenceError
+
+    import_modules(options.pop("modules"))
+    checks = import_checks(options.pop("checks"))
+    console = to_stderr()
+    refused = False
+    for path in specs:
+        try:
+            verifier = _loaded(path, checks, strict=strict)
+            for spec in verifier.warned:
+                print_warning(console, f"{shown_path(path)}: {spec.id}: {spec.warning}")
+            try:
+                result = _dry_run(verifier)
+            except DifferenceError as error:
+                raise _difference(verifier, error, path) from None
+            if (against := against or rollouts) is not None:
+                try:
+                    result += f"; {_tried(verifier, against, options)}"
+                except ColumnsError as error:
+                    raise ColumnsError(f"{shown_path(path)}: {error.fact}", error.hint) from None
+        except (SpecError, ColumnsError) as error:
+            print_error(console, error)
+            refused = True
+            continue
+        say(f"ok: {shown_path(path)}: {result}")
+    if refused:
+        raise typer.Exit(2)
+
+
+def _loaded(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "VerifierSpec":
+    """Load a verifier without broken checks; list all problems in one error, including those that a run only warns about."""
+    from assay.spec.verifier import load_verifier
+
+    if not strict:
+        with contextlib.suppress(SpecError):
+            verifier = load_verifier(path, checks=checks)
+            if not any(spec.broken for spec in verifier.warned):
+                return verifier
+    return load_verifier(path, checks=checks, strict=True)
+
+
+def _difference(verifier: "VerifierSpec", error: "DifferenceError", path: str) -> SpecError:
+    """Return the error for a check whose row() and expr() differ: the first one, with both scores and the text."""
+    name, (by_expr, by_row) = next(
+        (item for item in error.differing.items() if item[0].startswith("check/")), next(iter(error.differing.items()))
+    )
+    ident = name.removeprefix(f"check/{verifier.id}/")
+    kinds = [spec.check.made_by.__name__ for spec in verifier.nodes if spec.id == ident and spec.check is not None]
+    kind = kinds[0] if kinds else "a check"
+    text = error.row.get(COMPLETION)
+    return SpecError(
+        f"{shown_path(path)}: {ident}: row() and expr() of {kind} differ: {by_row} and {by_expr}"
+        f", on {'null' if text is None else quoted(str(text))}.",
+        f"Make expr() give what row() gives, or leave it out: row() alone is right, and slower.\n"
+        f"assay.testing.assert_check_conforms({kind}) compares them on thousands of texts.",
+    )
+
+
+def _dry_run(verifier: "VerifierSpec") -> str:
+    """Score sample rows by columns and row by row, if that calls no reward function of the user; return the result as a sentence."""
+    from assay.insight.samples import sample_rows
+    from assay.rewards.check import RewardCheck
+    from assay.testing import assert_plan_conforms
+
+    checks = counted(len([spec for spec in verifier.nodes if not spec.parts]), "check")
+    readers = (reader for spec in verifier.nodes for reader in spec.readers)
+    rewards = [spec.id for spec in readers if isinstance(spec.check, RewardCheck)]
+    if rewards:  # they may be slow, or cost money
+        return (
+            f"{checks}, not tried on sample texts because of the reward functions {', '.join(map(printable, rewards))}"
+        )
+    rows = sample_rows(verifier, _SAMPLES)
+    assert_plan_conforms([verifier], rows)
+    return f"{checks}, {counted(len(rows), 'sample text')} scored the same by columns and by rows"
+
+
+def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any]) -> str:
+    """Score the first rollouts, and print what they have of what the checks read; return the result as a clause."""
+    from assay.cli.terminal import print_warning
+    from assay.compiling.requirements import reading_for
+    from assay.insight.findings import findings
+    from assay.loading.rollouts import open_rollouts
+    from assay.scoring.in_memory import engine_errors, prepare
+
+    settled = settle(ScoreOptions, options, "check")
+    opened = open_rollouts(rollouts, reading_for(settled, [verifier]))
+    source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), settled)
+    with engine_errors(opened.files, plan):
+        frame = source.frame.collect()
+        rewards = plan.score(frame)["reward"]
+    for finding in findings(verifier, frame.to_dicts(), any_role=settled["any_role"]):
+        if finding.is_doubtful:
+            print_warning(to_stderr(), str(finding))
+        else:
+            say(printable(str(finding)))
+    unscored = rewards.null_count()
+    scored = len(rewards) - unscored
+    mean = f"{rewards.sum() / scored:.4f}" if scored else "–"
+    rest = f", {unscored:,} unscored" if unscored else ""
+    return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{rest}"
+
+
+@command({FileOptions: ("modules", "checks")}, modules=("assay.cli.views", "assay.compiling.verifiers"))
+def explain(
+    specs: Annotated[list[str] | None, typer.Argument(help="Verifier files.")] = None,
+    *,
+    rubric: RubricName = None,
+    as_data: Annotated[bool, option("Print JSON, with the canonical form.", None, "--json")] = False,
+    **options: Any,
+) -> None:
+    """Show what each check with its steps and golds, or each member of a rubric, compiles to: which engine runs it, and why."""
+    from assay.cli.views import print_explanation
+    from assay.compiling.verifiers import verifiers_of_run
+
+    with only_data():
+        import_modules(options["modules"])
+        settled = settle(CompileOptions, {"checks": import_checks(options["checks"])}, "explain")
+        imported = None if rubric is None else import_rubric(rubric)
+    if (imported is None) == (not specs):
+        raise UsageError("Name verifier files, or a rubric with --rubric module:attribute.")
+    loaded = verifiers_of_run(imported or [Path(spec) for spec in specs or ()], settled)
+    if as_data:
+        write_data(json.dumps([_explained(verifier) for verifier in loaded]) + "\n")
+        return
+    for verifier in loaded:
+        show(partial(print_explanation, verifier=verifier))
+
+
+_DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "required": False, "negate": False}
+
+
+def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
+    """Return what a verifier compiles to as JSON data; what a spec leaves out, and what a check has none of, is left out."""
+    from assay.insight.explanation import explanation
+
+    checks = [
+        {name: value for name, value in entry.items() if value not in (None, [], "", _DEFAULTS.get(name))}
+        for entry in explanation(verifier)
+    ]
+    data = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+    return data if verifier.share is None else data | {"weight": verifier.share.weight}
+
+
+@command()
+def import_(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A promptfoo configuration, or OpenAI graders; YAML or JSON. No other file is read."
+        ),
+    ],
+    *,
+    out: Annotated[
+        Path | None,
+        option(
+            "Verifier to write, ending in .yaml; what differs between tests goes into SPEC.tasks.jsonl beside it, for --tasks. "
+            "[default: the verifier on stdout]",
+            "SPEC",
+            *("--out", "-o"),
+        ),
+    ] = None,
+    overwrite: Annotated[bool, option("Replace existing files.", None, "--overwrite")] = False,
+    lenient: Annotated[bool, option("Exit with 0, not 3, if something has no counterpart.", None, "--lenient")] = False,
+) -> None:
+    """Turn a promptfoo configuration or OpenAI graders into a verifier, and name what has no counterpart."""
+    from assay.cli.terminal import print_warning
+    from assay.spec.importers.files import import_file, yaml_text
+
+    imported = import_file(path)
+    text = f"# From {printable(path.name)}, by assay import.\n{yaml_text(imported.spec)}"
+    if out is not None:
+        written = _write_import(out, text, imported, overwrite=overwrite)
+    elif imported.tasks:
+        fact = f"{shown_path(path)}: what differs between its tests goes into a table beside the verifier."
+        raise UsageError(fact, "Name a file for the verifier: --out verifier.yaml")
+    else:
+        write_data(text)
+        written = ""
+    console = to_stderr()
+    for line in imported.left_out:
+        print_warning(console, f"left out: {line}")
+    for line in imported.differences:
+        print_warning(console, f"may differ: {line}")
+    if written:
+        say(written)
+    if imported.left_out and not lenient:
+        raise typer.Exit(3)
+
+
+def _write_import(out: Path, text: str, imported: "Imported", *, overwrite: bool) -> str:
+    """Write the verifier and the task table; return what was written and what to do next."""
+    from assay.spec.importers.files import tasks_text
+
+    _check_is_yaml(out)
+    files = {out: text}
+    if imported.tasks:
+        files[out.with_suffix(".tasks.jsonl")] = tasks_text(imported)
+    for target in files:
+        check_new(target, overwrite=overwrite)
+    for target, content in files.items():
+        write_file(target, content)
+    names = " and ".join(map(shown_path, files))
+    tasks = f" --tasks {shown_path([*files][1])}" if imported.tasks else ""
+    of = f", for {counted(len(imported.tasks), 'test')}" if imported.tasks else ""
+    return f"wrote {names}{of}\nnext:\n  assay score ROLLOUTS --spec {shown_path(out)}{tasks} --out rewards.parquet"
+
+
+class Action(StrEnum):
+    """What to do."""
+
+    create = "create"
+    list = "list"
+    show = "show"
+
+
+@command({FileOptions: ("modules", "checks")}, modules=("assay.writing.registry",))
+def verifiers(
+    action: Annotated[Action, typer.Argument(help="Register spec files, list what is registered, or show specs.")],
+    names: Annotated[list[str] | None, typer.Argument(help="For create, spec files; for show, ids, or ID@N.")] = None,
+    *,
+    registry: Annotated[
+        str | None,
+        option("Folder of the registry. [default: the nearest verifiers/ with an assay.lock, else ./verifiers]", "DIR"),
+    ] = None,
+    as_data: Annotated[bool, option("Print JSON, for list.", None, "--json")] = False,
+    **options: Any,
+) -> None:
+    """Register specs under their ids: --spec takes a registered id in place of a file.
+
+    A changed spec is a new version; --spec ID takes the latest, ID@N that one. The lock says what each version means: a copy that was
+    changed is refused.
+    """
+    from assay.writing.registry import Registry
+
+    import_modules(options["modules"])
+    known = Registry(registry)
+    if (action is Action.list) == bool(names):
+        raise UsageError(f"assay verifiers {action}: {'takes no names' if names else 'name at least one'}.")
+    if action is Action.list:
+        entries = known.list()
+        data = [
+            {"id": spec.id, "version": spec.version, "file": str(spec.path), "sha256": spec.sha256} for spec in entries
+        ]
+        lines = [f"{spec.name}  {spec.sha256[:12]}  {shown_path(spec.path)}\n" for spec in entries]
+        write_data(json.dumps(data) + "\n" if as_data else "".join(lines))
+        return
+    checks = import_checks(options["checks"])
+    for name in names or ():
+        if action is Action.create:
+            created = known.create(name, checks=checks)
+            say(printable(f"{created}: {known.path(created)}"))
+        else:
+            known.load(name, checks=checks)
+            write_data(Path(known.path(name)).read_text("utf-8"))
