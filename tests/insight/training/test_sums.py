@@ -7,8 +7,8 @@ import struct
 import polars as pl
 import pytest
 
-from assay.insight.training import sums
-from assay.insight.training.sums import numpy_sum, plain_sum, strided_sum, sums_of_groups, torch_sum
+from assay.insight.training import batch as sums
+from assay.insight.training.batch import numpy_sum, plain_sum, strided_sum, sums_of_groups, torch_sum
 
 
 def single(value):

@@ -11,19 +11,12 @@ from assay.errors import UsageError, counted, did_you_mean
 from assay.insight.training.batch import Batch, batch_of
 from assay.insight.training.estimators import ESTIMATORS, Estimator
 
-_GREATEST = (2 - 2**-23) * 2.0**127
-"""The greatest float32."""
+_GREATEST = (2 - 2**-23) * 2.0**127  # of float32
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedFrame:
-    """Rollouts in groups.
-
-    Attributes:
-        frame: The rollouts.
-        facts: What was counted.
-        notes: What the user should know.
-    """
+    """Rollouts in groups, what was counted of them, and what the user should know."""
 
     frame: pl.DataFrame
     facts: dict[str, Any]
@@ -86,7 +79,11 @@ def advantages(
     """
     if not isinstance(options, Mapping | None):
         raise UsageError(f"options: {options!r} is no mapping of names to values.", 'For example {"epsilon": 1e-6}')
-    estimator, given = estimator_of(like), dict(options or {})
+    if like not in ESTIMATORS:
+        raise UsageError(
+            f"like {like}: unknown.", did_you_mean(like, ESTIMATORS) or f"Expected {', '.join(ESTIMATORS)}."
+        )
+    estimator, given = ESTIMATORS[like], dict(options or {})
     if (of_options := estimator.weights_of(given)) is not None:
         if weights is not None:
             raise UsageError("weights: among the options, too.", "Leave one of them out.")
@@ -95,21 +92,18 @@ def advantages(
     table = frame.lazy().collect()
     keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     if baseline is None and estimator.needs_baselines:
-        raise UsageError(
-            f"like {like}: needs the reward of another rollout.",
-            "Name its column: --baseline COLUMN.",
-        )
+        raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: --baseline COLUMN.")
     if weights is not None and not estimator.takes_weights:
         raise UsageError(f"weights: {like} adds rewards as they are.", "Leave them out.")
     rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
-    others = [None if name is None else numbers_of(table, name, "column") for name in (length, baseline)]
-    tokens = None if others[0] is None else _checked_tokens(others[0], rewards)
+    tokens = None if length is None else _checked_tokens(numbers_of(table, length, "column"), rewards)
+    given_baselines = None if baseline is None else numbers_of(table, baseline, "column").cast(estimator.dtype)
     batch = batch_of(
         table.select(keys),
         rewards,
         _checked_weights(weights, rewards),
         tokens,
-        None if others[1] is None else others[1].cast(estimator.dtype),
+        given_baselines,
         all_rewards=estimator.unscored == "left out",
         in_place=estimator.unscored == "zero in place",
     )
@@ -117,12 +111,14 @@ def advantages(
     column, facts = _by_row(estimator, batch, has_group)
     left_out = int((~has_group).sum())
     facts |= {"rows": table.height, "left_out": left_out, "unscored": table.height - left_out - facts["scored"]}
-    notes = [f"{counted(left_out, 'row')} without a group: no advantage"] if left_out else []
-    notes += [f"{counted(facts['unscored'], 'row')} without a reward: left out"] if facts["unscored"] else []
-    notes += [f"{counted(facts['undefined'], 'row')} without an advantage in {like}"] if facts["undefined"] else []
-    notes += [f"{like} weighs rows by tokens, here one each: name their column, length"] * (
-        estimator.over_tokens and length is None
+    words = (
+        (left_out, "without a group: no advantage"),
+        (facts["unscored"], "without a reward: left out"),
+        (facts["undefined"], f"without an advantage in {like}"),
     )
+    notes = [f"{counted(number, 'row')} {what}" for number, what in words if number]
+    if estimator.over_tokens and length is None:
+        notes.append(f"{like} weighs rows by tokens, here one each: name their column, length")
     chosen = {"like": like, "options": given} if given else {"like": like}
     return Advantages(table.with_columns(column), {**chosen, **facts}, tuple(notes))
 
@@ -139,24 +135,8 @@ def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[p
     return column.scatter(batch.rows, finite), facts
 
 
-def estimator_of(like: str) -> Estimator:
-    """Return the estimator of a name.
-
-    Raises:
-        UsageError: There is none.
-    """
-    if like not in ESTIMATORS:
-        hint = did_you_mean(like, ESTIMATORS) or f"Expected {', '.join(ESTIMATORS)}."
-        raise UsageError(f"like {like}: unknown.", hint)
-    return ESTIMATORS[like]
-
-
 def columns_of(table: pl.DataFrame, names: Sequence[str] | str, option: str) -> list[str]:
-    """Return names as a list.
-
-    Raises:
-        UsageError: There are none, or the frame has no such column.
-    """
+    """Return the names of columns that the frame has, at least one, as a list."""
     chosen = [names] if isinstance(names, str) else list(names)
     if not chosen:
         raise UsageError(f"{option}: expected the name of a column.")
@@ -167,11 +147,7 @@ def columns_of(table: pl.DataFrame, names: Sequence[str] | str, option: str) -> 
 
 
 def numbers_of(table: pl.DataFrame, name: str, option: str) -> pl.Series:
-    """Return a column of numbers, null for NaN.
-
-    Raises:
-        UsageError: There is no such column, or it has no numbers.
-    """
+    """Return a column of numbers, null for NaN."""
     column = table[columns_of(table, name, option)[0]]
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise UsageError(f"{option} {name}: expected numbers, not {column.dtype}.")

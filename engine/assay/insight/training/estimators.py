@@ -13,17 +13,10 @@ from typing import Any, Literal
 import polars as pl
 
 from assay.errors import UsageError, did_you_mean
-from assay.insight.training.batch import Batch
-from assay.insight.training.sums import (
-    MOST_ORDERED,
-    numpy_sum,
-    plain_sum,
-    strided_sum,
-    torch_sum,
-    total,
-)
+from assay.insight.training.batch import MOST_ORDERED, Batch, numpy_sum, plain_sum, strided_sum, torch_sum, total
 
 Unscored = Literal["left out", "zero", "zero in place"]
+Clip = Sequence[float] | None
 
 _SWITCH, _OFF = (True, False), (False, True)
 _RANGE, _WEIGHTS, _EPSILON = "range", "weights", 1e-6
@@ -37,6 +30,8 @@ class Estimator:
         formula: The formula.
         source: Where the package has it.
         compute: The advantages of a batch; null or not finite where there is none.
+        options: What the package lets people choose, by its names: choices, the first by default; a number, the default; a
+            ``range``, that is two numbers, the lesser first, or None; or the ``weights`` of several rewards.
         unscored: What becomes of rows without a reward: they are ``left out``, and get null; or get ``zero``, if they have none at all,
             left out as well or ``zero in place``, that is as a 0 in the order of a sum.
         float64: Whether the package computes in float64.
@@ -44,27 +39,21 @@ class Estimator:
         needs_baselines: Whether each row needs the reward of another rollout.
         several: Whether it is made for several rewards of a row.
         takes_weights: Whether rewards may have weights.
-        options: What the package lets people choose, by its names: choices, the first by default; a number, the default; a
-            ``range``, that is two numbers, the lesser first, or None; or the ``weights`` of several rewards.
     """
 
     formula: str
     source: str
     compute: Callable[..., pl.Series]
+    options: Mapping[str, Any] = field(default_factory=dict)
     unscored: Unscored = "left out"
     float64: bool = False
     over_tokens: bool = False
     needs_baselines: bool = False
     several: bool = False
     takes_weights: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def with_options(self, given: Mapping[str, Any], like: str) -> "Estimator":
-        """Return the estimator with options of the package.
-
-        Raises:
-            UsageError: There is no such option, or it does not take the value.
-        """
+        """Return the estimator with options of the package."""
         values = {}
         for name, value in given.items():
             if name not in self.options:
@@ -96,25 +85,19 @@ def _check_option(what: str, expected: Any, value: Any) -> None:
             choices = ", ".join(str(choice).lower() if isinstance(choice, bool) else choice for choice in expected)
             raise UsageError(f"{what}: {value!r} is none of its values.", f"Expected {choices}.")
         return
-    if expected == _WEIGHTS:
-        wanted, fits = "a list of finite numbers, or none", value is None or _are_numbers(value)
-    elif expected == _RANGE:
+    numbers = value if expected in (_WEIGHTS, _RANGE) else [value]
+    fits = isinstance(numbers, Sequence) and all(
+        isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number) for number in numbers
+    )
+    if expected == _RANGE:
         wanted = "two finite numbers, the lesser first, or none"
-        fits = value is None or (_are_numbers(value) and len(value) == 2 and value[0] <= value[1])  # noqa: PLR2004 - a range
+        fits = value is None or (fits and len(value) == 2 and value[0] <= value[1])  # noqa: PLR2004 - a range
+    elif expected == _WEIGHTS:
+        wanted, fits = "a list of finite numbers, or none", fits or value is None
     else:
-        wanted, fits = "a finite number", _are_numbers([value])
+        wanted = "a finite number"
     if not fits:
         raise UsageError(f"{what}: {value!r} cannot be used.", f"Expected {wanted}.")
-
-
-def _are_numbers(values: Any) -> bool:
-    """Return whether values are a list of finite numbers."""
-    return isinstance(values, Sequence) and all(
-        isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) for each in values
-    )
-
-
-# ── what formulas have in common ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _choose(condition: pl.Series, one: Any, other: Any) -> pl.Series:
@@ -126,20 +109,12 @@ def _zero_alone(batch: Batch, values: pl.Series, value: float = 0.0) -> pl.Serie
     return _choose(batch.single, pl.lit(value, values.dtype), values)
 
 
-def _std(batch: Batch, values: pl.Series) -> pl.Series:
-    """Return ``torch.std`` of each group: the mean in float32, squares in float64."""
-    centred = values.cast(pl.Float64) - batch.mean(values).cast(pl.Float64)
+def _std(batch: Batch, values: pl.Series, mean: pl.Series | None = None) -> pl.Series:
+    """Return ``torch.std`` of each group: the mean in float32 unless it is given, squares in float64."""
+    mean = batch.mean(values).cast(pl.Float64) if mean is None else mean
+    centred = values.cast(pl.Float64) - mean
     squares = batch.sum(centred * centred, plain_sum)
     return (squares / (batch.size.cast(pl.Float64) - 1.0)).sqrt().cast(pl.Float32)
-
-
-def _std_of_rows(batch: Batch, values: pl.Series) -> pl.Series:
-    """Return ``torch.std(dim=-1)`` of groups: with several, means in float64."""
-    if len(batch.sizes) == 1:
-        return _std(batch, values)
-    wide, size = values.cast(pl.Float64), batch.size.cast(pl.Float64)
-    centred = wide - batch.sum(wide, plain_sum) / size
-    return (batch.sum(centred * centred, plain_sum) / (size - 1.0)).sqrt().cast(pl.Float32)
 
 
 def _nan_std(batch: Batch, values: pl.Series, fold: Any = torch_sum) -> pl.Series:
@@ -151,7 +126,7 @@ def _nan_std(batch: Batch, values: pl.Series, fold: Any = torch_sum) -> pl.Serie
 
 def _token_sum(batch: Batch, values: pl.Series) -> pl.Series:
     """Return the sum of the values that each token of a row has, for each row: in ``torch.sum``'s order for responses padded to the longest."""
-    order, width = batch.rows.arg_sort(), int(batch.lengths.max() or 0)  # type: ignore[arg-type]
+    order, width = batch.rows.arg_sort(), batch.longest
     tokens, number = batch.lengths.gather(order), len(order) * width
     if not 0 < number <= MOST_ORDERED:
         whole = (values.gather(order).cast(pl.Float64) * tokens.cast(pl.Float64)).sum()
@@ -163,25 +138,30 @@ def _token_sum(batch: Batch, values: pl.Series) -> pl.Series:
     return torch_sum(cells, number).new_from_index(0, len(order))
 
 
-def _over_tokens(batch: Batch, values: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """Return for each row the number of tokens, and mean and variance (ddof 0) of the values that the tokens of all rows have."""
+def _over_tokens(
+    batch: Batch, values: pl.Series, places: float | None = None
+) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Return for each row the number of tokens, and the values less their mean and their variance (ddof 0) over the tokens of all rows.
+
+    The mean is over ``places`` if they are given.
+    """
     number = _like(values, float(batch.lengths.sum()))
-    mean = _token_sum(batch, values) / number
-    centred = values - mean
-    return number, mean, _token_sum(batch, centred * centred) / number
+    centred = values - _token_sum(batch, values) / (number if places is None else _like(values, places))
+    return number, centred, _token_sum(batch, centred * centred) / number
 
 
 def _whitened(batch: Batch, values: pl.Series) -> pl.Series:
     """Return verl's ``masked_whiten``: null for a single token."""
-    number, mean, variance = _over_tokens(batch, values)
+    number, centred, variance = _over_tokens(batch, values)
     unbiased = variance * (number / (number - 1.0))
-    return (values - mean) * _reciprocal((unbiased + 1e-8).sqrt())
+    return centred * _reciprocal((unbiased + 1e-8).sqrt())
 
 
-def _normalized(batch: Batch, values: pl.Series, *, no_std_norm: bool = False) -> pl.Series:
+def _normalized(
+    batch: Batch, values: pl.Series, *, no_std_norm: bool = False, places: float | None = None
+) -> pl.Series:
     """Return values less their mean over tokens, by their standard deviation (ddof 0), with a floor of 1e-8 for the variance."""
-    _, mean, variance = _over_tokens(batch, values)
-    centred = values - mean
+    _, centred, variance = _over_tokens(batch, values, places)
     return centred if no_std_norm else centred * _reciprocal(variance.clip(1e-8).sqrt())
 
 
@@ -198,7 +178,15 @@ def _weighted(parts: list[pl.Series], weights: tuple[float, ...]) -> pl.Series:
     return total([part * weight for part, weight in zip(parts, weights, strict=True)])
 
 
-# ── trl ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+def less_mean(batch: Batch) -> pl.Series:
+    """Return r-μ in float32."""
+    return batch.reward - batch.mean(batch.reward)
+
+
+def _less_others(batch: Batch, clip_range: Clip = None) -> pl.Series:
+    """Return r less the mean of the others."""
+    reward = _clipped(batch.reward, clip_range)
+    return reward - (batch.sum(reward) - reward) / (batch.count(reward) - 1.0)
 
 
 def _trl_grpo(
@@ -206,11 +194,10 @@ def _trl_grpo(
 ) -> pl.Series:
     if multi_objective_aggregation == "normalize_then_sum":
         return _trl_gdpo(batch)
-    centred = batch.reward - batch.mean(batch.reward)
     if scale_rewards in ("none", False):
-        return centred
+        return less_mean(batch)
     among = batch.with_reward(batch.reward).whole if scale_rewards == "batch" else batch
-    return centred / (_nan_std(among, among.reward) + 1e-4)
+    return less_mean(batch) / (_nan_std(among, among.reward) + 1e-4)
 
 
 def _trl_gdpo(batch: Batch) -> pl.Series:
@@ -230,12 +217,8 @@ def _trl_normalized(batch: Batch, values: pl.Series) -> pl.Series:
     return (values - whole.mean(whole.reward)) / (_nan_std(whole, whole.reward) + 1e-4)
 
 
-def _trl_rloo(
-    batch: Batch, *, normalize_advantages: bool = False, reward_clip_range: Sequence[float] | None = None
-) -> pl.Series:
-    reward = batch.reward if reward_clip_range is None else batch.reward.clip(*reward_clip_range)
-    others = batch.count(reward) - 1.0
-    values = reward - (batch.sum(reward) - reward) / others
+def _trl_rloo(batch: Batch, *, normalize_advantages: bool = False, reward_clip_range: Clip = None) -> pl.Series:
+    values = _less_others(batch, reward_clip_range)
     return _trl_normalized(batch, values) if normalize_advantages else values
 
 
@@ -246,39 +229,15 @@ def _trl_async_grpo(batch: Batch) -> pl.Series:
     return centred / ((batch.sum(centred * centred, numpy_sum) / size).sqrt() + 1e-8)
 
 
-# ── verl and skyrl ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _baseline(batch: Batch, values: pl.Series) -> pl.Series:
-    """Return the mean of each group, 0 for a row alone."""
-    return _zero_alone(batch, batch.mean(values))
-
-
 def _centred(batch: Batch) -> pl.Series:
-    return batch.reward - _baseline(batch, batch.reward)
+    """Return r-μ; r of a row alone."""
+    return batch.reward - _zero_alone(batch, batch.mean(batch.reward))
 
 
 def _grpo(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float = _EPSILON) -> pl.Series:
-    centred = _centred(batch)
-    scale = _zero_alone(batch, _std(batch, batch.reward), 1.0) + epsilon if norm_adv_by_std_in_grpo else None
-    return centred if scale is None else centred / scale
-
-
-def _skyrl(
-    batch: Batch, of: Callable[..., pl.Series], *, advantage_batch_normalize: bool = False, **options: Any
-) -> pl.Series:
-    """Return advantages as SkyRL's trainer has them: the mean is that of all places, those of padding with their 0 included."""
-    values = of(batch, **options)
-    if not advantage_batch_normalize:
-        return values
-    places = len(values) * int(batch.lengths.max() or 0)  # type: ignore[arg-type]
-    centred = values - _token_sum(batch, values) / _like(values, places)
-    variance = _token_sum(batch, centred * centred) / _like(values, float(batch.lengths.sum()))
-    return centred * _reciprocal(variance.clip(1e-8).sqrt())
-
-
-def _skyrl_grpo(batch: Batch, *, grpo_norm_by_std: bool = True, epsilon: float = _EPSILON) -> pl.Series:
-    return _grpo(batch, norm_adv_by_std_in_grpo=grpo_norm_by_std, epsilon=epsilon)
+    if not norm_adv_by_std_in_grpo:
+        return _centred(batch)
+    return _centred(batch) / (_zero_alone(batch, _std(batch, batch.reward), 1.0) + epsilon)
 
 
 def _vectorized(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float = _EPSILON) -> pl.Series:
@@ -315,8 +274,8 @@ def _verl_passk(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: 
     return _choose((batch.reward == best) | second.is_null(), margin, pl.lit(0.0, pl.Float32))
 
 
-def _reinforce_plus_plus(batch: Batch, *, baseline: bool) -> pl.Series:
-    return _whitened(batch, _centred(batch) if baseline else batch.reward)
+def _plus_plus(batch: Batch) -> pl.Series:
+    return _whitened(batch, batch.reward)
 
 
 def _verl_opo(batch: Batch) -> pl.Series:
@@ -332,8 +291,16 @@ def _verl_gpg(batch: Batch, f_norm: float = 1.0) -> pl.Series:
     return factor * _centred(batch) / _like(factor, f_norm)
 
 
-def _verl_remax(batch: Batch) -> pl.Series:
-    return batch.reward - batch.baselines
+def _skyrl(
+    of: Callable[..., pl.Series], batch: Batch, *, advantage_batch_normalize: bool = False, **options: Any
+) -> pl.Series:
+    """Return advantages as SkyRL's trainer has them: the mean is that of all places, those of padding with their 0 included."""
+    values = of(batch, **options)
+    return _normalized(batch, values, places=len(values) * batch.longest) if advantage_batch_normalize else values
+
+
+def _skyrl_grpo(batch: Batch, *, grpo_norm_by_std: bool = True, epsilon: float = _EPSILON) -> pl.Series:
+    return _grpo(batch, norm_adv_by_std_in_grpo=grpo_norm_by_std, epsilon=epsilon)
 
 
 def _skyrl_rloo(batch: Batch) -> pl.Series:
@@ -343,49 +310,30 @@ def _skyrl_rloo(batch: Batch) -> pl.Series:
 
 
 def _skyrl_maxrl(batch: Batch, epsilon: float = _EPSILON) -> pl.Series:
-    mean = batch.mean(batch.reward)
-    return _choose(batch.single, batch.reward, (batch.reward - mean) / (mean + epsilon))
-
-
-# ── openrlhf, nemo-rl, prime-rl, verifiers ──────────────────────────────────────────────────────────────────────────────
-
-
-_CLIP_RANGE = (-10.0, 10.0)
-"""``reward.clip_range`` of OpenRLHF by default."""
-
-Clip = Sequence[float] | None
+    return _choose(batch.single, batch.reward, less_mean(batch) / (batch.mean(batch.reward) + epsilon))
 
 
 def _clipped(values: pl.Series, clip_range: Clip) -> pl.Series:
     return values if clip_range is None else values.clip(*clip_range)
 
 
-def _openrlhf_rloo(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
-    return _clipped(batch.reward - (batch.sum(batch.reward) - batch.reward) / (batch.size - 1.0), clip_range)
-
-
-def _openrlhf_dr_grpo(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
-    return _clipped(batch.reward - batch.mean(batch.reward), clip_range)
-
-
-def _openrlhf_group_norm(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
-    std = _std_of_rows(batch, batch.reward)
-    return _clipped((batch.reward - batch.mean(batch.reward)) / (std + 1e-9), clip_range)
-
-
-def _openrlhf_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE, *, no_std_norm: bool = False) -> pl.Series:
-    return _normalized(batch, _clipped(batch.reward, clip_range), no_std_norm=no_std_norm)
-
-
-def _openrlhf_reinforce_baseline(
-    batch: Batch, clip_range: Clip = _CLIP_RANGE, *, no_std_norm: bool = False
+def _openrlhf(
+    of: Callable[[Batch], pl.Series],
+    batch: Batch,
+    clip_range: Clip = (-10.0, 10.0),
+    *,
+    normalized: bool = False,
+    no_std_norm: bool = False,
 ) -> pl.Series:
-    return _normalized(batch, _openrlhf_dr_grpo(batch, clip_range), no_std_norm=no_std_norm)
+    values = _clipped(of(batch), clip_range)
+    return _normalized(batch, values, no_std_norm=no_std_norm) if normalized else values
 
 
-def _openrlhf_flash_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
-    whole = batch.whole
-    return _clipped(batch.reward - whole.mean(whole.reward), clip_range)
+def _group_norm(batch: Batch) -> pl.Series:
+    # torch.std(dim=-1): with several groups, means in float64
+    mean = batch.sum(batch.reward.cast(pl.Float64), plain_sum) / batch.size.cast(pl.Float64)
+    std = _std(batch, batch.reward, None if len(batch.sizes) == 1 else mean)
+    return less_mean(batch) / (std + 1e-9)
 
 
 def nemo_rl_moments(batch: Batch, values: pl.Series, *, leave_one_out: bool) -> tuple[pl.Series, pl.Series]:
@@ -402,34 +350,21 @@ def nemo_rl_moments(batch: Batch, values: pl.Series, *, leave_one_out: bool) -> 
         means.append(rest.cast(pl.Float32) / n)
     mean, square = means
     std = ((square - mean * mean) * (n / (n - 1.0))).sqrt().fill_nan(0.0)
-    flat = batch.single | _is_flat(batch, values)
+    flat = batch.single | batch.is_flat(values)
     return _choose(flat, values, mean), _choose(flat, pl.lit(0.0, pl.Float32), std)
 
 
-def _nemo_rl_scaled(
-    batch: Batch, values: pl.Series, *, use_leave_one_out_baseline: bool = True, normalize_rewards: bool = True
+def _nemo_rl_grpo(
+    batch: Batch, *, use_leave_one_out_baseline: bool = True, normalize_rewards: bool = True
 ) -> pl.Series:
-    mean, std = nemo_rl_moments(batch, values, leave_one_out=use_leave_one_out_baseline)
-    if not normalize_rewards:
-        return values - mean
-    return _choose(std > 0.0, (values - mean) / (std + 1e-6), values - mean)
-
-
-def _is_flat(batch: Batch, values: pl.Series) -> pl.Series:
-    """Return for each row whether the values of its group are equal."""
-    table = pl.DataFrame({"group": batch.group, "value": values})
-    ends = table.group_by("group").agg(flat=pl.col("value").min() == pl.col("value").max()).sort("group")
-    return batch.each(ends["flat"])
-
-
-def _nemo_rl_grpo(batch: Batch, **options: Any) -> pl.Series:
-    return _nemo_rl_scaled(batch, batch.reward, **options)
+    mean, std = nemo_rl_moments(batch, batch.reward, leave_one_out=use_leave_one_out_baseline)
+    centred = batch.reward - mean
+    return _choose(std > 0.0, centred / (std + 1e-6), centred) if normalize_rewards else centred
 
 
 def _nemo_rl_gdpo(batch: Batch, **options: Any) -> pl.Series:
-    parts = [_nemo_rl_scaled(batch, part, **options) for part in batch.rewards]
-    whole = batch.with_reward(_weighted(parts, batch.weights)).whole
-    values = _weighted(parts, batch.weights)
+    values = _weighted([_nemo_rl_grpo(batch.with_reward(part), **options) for part in batch.rewards], batch.weights)
+    whole = batch.with_reward(values).whole
     std, centred = _std(whole, whole.reward), values - whole.mean(whole.reward)
     return _choose(std > 0.0, centred / std, centred)
 
@@ -437,22 +372,12 @@ def _nemo_rl_gdpo(batch: Batch, **options: Any) -> pl.Series:
 def _nemo_rl_reinforce_plus_plus(batch: Batch, *, minus_baseline: bool = True) -> pl.Series:
     if not minus_baseline:
         return _normalized(batch, batch.reward)
-    mean, _ = nemo_rl_moments(batch, batch.reward, leave_one_out=False)
-    return _normalized(batch, batch.reward - mean)
-
-
-def prime_rl_grpo(batch: Batch) -> pl.Series:
-    """Return r-μ in float32."""
-    return batch.reward - batch.mean(batch.reward)
+    return _normalized(batch, batch.reward - nemo_rl_moments(batch, batch.reward, leave_one_out=False)[0])
 
 
 def _prime_rl_max_rl(batch: Batch) -> pl.Series:
     mean = batch.mean(batch.reward)
-    return _choose(mean > 0.0, (batch.reward - mean) / mean, pl.lit(0.0, pl.Float32))
-
-
-def _verifiers(batch: Batch) -> pl.Series:
-    return batch.reward - batch.sum(batch.reward, plain_sum) / batch.size.cast(pl.Float64)
+    return _choose(mean > 0.0, less_mean(batch) / mean, pl.lit(0.0, pl.Float32))
 
 
 _GRPO, _RLOO = "trl/trainer/grpo_trainer.py:2754", "trl/trainer/rloo_trainer.py:1650"
@@ -461,150 +386,122 @@ _VERL, _SKYRL = "verl/trainer/ppo/core_algos.py:", "skyrl/backends/skyrl_train/u
 _OPENRLHF = "openrlhf/trainer/ppo_utils/experience_maker.py:237"
 _NEMO_RL, _PRIME_RL = "nemo_rl/algorithms/advantage_estimator.py:", "src/prime_rl/orchestrator/algo/"
 
-_in_place = partial(Estimator, unscored="zero in place")
-_over_tokens_too = partial(Estimator, over_tokens=True)
+_trl = partial(Estimator, unscored="zero in place")
+_by_tokens = partial(Estimator, over_tokens=True)
+_no_std = partial(partial, norm_adv_by_std_in_grpo=False)
 
 _ALL, _WHITENED = "(x - mean of all)/(σ of all + 1e-4)", "whitened over tokens (ddof 1)"
 _PARTS = "for each reward (r-μ)/"
 _FLOOR = "normalized over tokens (ddof 0, variance at least 1e-8)"
+_OTHERS = "r - mean of the others"
 
-_OF_TRL_GRPO = {
-    "scale_rewards": ("group", "batch", "none", True, False),
-    "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
-    "reward_weights": _WEIGHTS,
-}
-_OF_TRL_RLOO = {"normalize_advantages": _OFF, "reward_clip_range": _RANGE, "reward_weights": _WEIGHTS}
+_WEIGHTED = {"reward_weights": _WEIGHTS}
+_AGGREGATION = {"multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum")}
+_OF_TRL_GRPO = {"scale_rewards": ("group", "batch", "none", True, False), **_AGGREGATION, **_WEIGHTED}
+_OF_TRL_RLOO = {"normalize_advantages": _OFF, "reward_clip_range": _RANGE, **_WEIGHTED}
 _OF_VERL = {"norm_adv_by_std_in_grpo": _SWITCH, "epsilon": _EPSILON}
-_OF_OPENRLHF = {"reward.clip_range": _RANGE}
-_NORMALIZED_BY_OPENRLHF = {**_OF_OPENRLHF, "algo.advantage.no_std_norm": _OFF}
+_CLIPPED = {"reward.clip_range": _RANGE}
+_NORMALIZED = {**_CLIPPED, "algo.advantage.no_std_norm": _OFF}
 _OF_SKYRL = {"advantage_batch_normalize": _OFF}
 _OF_NEMO_RL = {"use_leave_one_out_baseline": _SWITCH, "normalize_rewards": _SWITCH}
-
 ESTIMATORS = {
-    "trl-grpo": _in_place("(r-μ)/(σ+1e-4)", _GRPO, _trl_grpo, options=_OF_TRL_GRPO),
-    "trl-grpo-batch": _in_place(
-        "(r-μ)/(σ of all + 1e-4)",
-        _GRPO,
-        partial(_trl_grpo, scale_rewards="batch"),
-        options={"reward_weights": _WEIGHTS},
-    ),
-    "trl-grpo-none": _in_place(
-        "r-μ", _GRPO, partial(_trl_grpo, scale_rewards="none"), options={"reward_weights": _WEIGHTS}
-    ),
-    "trl-gdpo": _in_place(
-        f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}",
-        _GRPO,
-        _trl_gdpo,
-        several=True,
-        options={"reward_weights": _WEIGHTS},
-    ),
-    "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo, options=_OF_TRL_RLOO),
-    "trl-rloo-normalized": _in_place(
-        f"x = r - mean of the others, {_ALL}",
+    "trl-grpo": _trl("(r-μ)/(σ+1e-4)", _GRPO, _trl_grpo, _OF_TRL_GRPO),
+    "trl-grpo-batch": _trl("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale_rewards="batch"), _WEIGHTED),
+    "trl-grpo-none": _trl("r-μ", _GRPO, less_mean, _WEIGHTED),
+    "trl-gdpo": _trl(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo, _WEIGHTED, several=True),
+    "trl-rloo": _trl(_OTHERS, _RLOO, _trl_rloo, _OF_TRL_RLOO),
+    "trl-rloo-normalized": _trl(
+        f"x = {_OTHERS}, {_ALL}",
         _RLOO,
         partial(_trl_rloo, normalize_advantages=True),
-        options={"reward_clip_range": _RANGE, "reward_weights": _WEIGHTS},
+        {"reward_clip_range": _RANGE, **_WEIGHTED},
     ),
     "trl-async-grpo": Estimator(
         "(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True, takes_weights=False
     ),
-    "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo, options=_OF_VERL),
+    "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo, _OF_VERL),
     "verl-dr-grpo": Estimator("r-μ; alone r", f"{_VERL}267", _centred),
-    "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", _vectorized, options=_OF_VERL),
-    "verl-dr-grpo-vectorized": Estimator(
-        "as verl-dr-grpo", f"{_VERL}334", partial(_vectorized, norm_adv_by_std_in_grpo=False)
-    ),
+    "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", _vectorized, _OF_VERL),
+    "verl-dr-grpo-vectorized": Estimator("as verl-dr-grpo", f"{_VERL}334", _no_std(_vectorized)),
     "verl-rloo": Estimator("r·n/(n-1) - μ·n/(n-1); alone r", f"{_VERL}587", _verl_rloo),
     "verl-rloo-vectorized": Estimator("(n·r - Σr)/(n-1); alone 0", f"{_VERL}833", _verl_rloo_vectorized),
-    "verl-gdpo": _over_tokens_too(
+    "verl-gdpo": _by_tokens(
         f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}",
         f"{_VERL}361",
         _verl_gdpo,
+        {**_OF_VERL, "gdpo_reward_weights": _WEIGHTS},
         several=True,
-        options={**_OF_VERL, "gdpo_reward_weights": _WEIGHTS},
     ),
     "verl-grpo-passk": Estimator(
-        "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null",
-        f"{_VERL}471",
-        _verl_passk,
-        options=_OF_VERL,
+        "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null", f"{_VERL}471", _verl_passk, _OF_VERL
     ),
     "verl-dr-grpo-passk": Estimator(
-        "greatest - second for the greatest, else 0; alone null",
-        f"{_VERL}471",
-        partial(_verl_passk, norm_adv_by_std_in_grpo=False),
+        "greatest - second for the greatest, else 0; alone null", f"{_VERL}471", _no_std(_verl_passk)
     ),
-    "verl-reinforce-plus-plus": _over_tokens_too(
-        f"r, {_WHITENED}", f"{_VERL}693", partial(_reinforce_plus_plus, baseline=False)
+    "verl-reinforce-plus-plus": _by_tokens(f"r, {_WHITENED}", f"{_VERL}693", _plus_plus),
+    "verl-reinforce-plus-plus-baseline": _by_tokens(
+        f"r-μ (alone r), {_WHITENED}", f"{_VERL}533", lambda batch: _whitened(batch, _centred(batch))
     ),
-    "verl-reinforce-plus-plus-baseline": _over_tokens_too(
-        f"r-μ (alone r), {_WHITENED}", f"{_VERL}533", partial(_reinforce_plus_plus, baseline=True)
+    "verl-opo": _by_tokens("r - Σ(tokens·r)/Σ tokens; alone r", f"{_VERL}639", _verl_opo),
+    "verl-gpg": Estimator("rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg, {"f_norm": 1.0}),
+    "verl-remax": Estimator(
+        "r - baseline", f"{_VERL}734", lambda batch: batch.reward - batch.baselines, needs_baselines=True
     ),
-    "verl-opo": _over_tokens_too("r - Σ(tokens·r)/Σ tokens; alone r", f"{_VERL}639", _verl_opo),
-    "verl-gpg": Estimator(
-        "rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg, options={"f_norm": 1.0}
-    ),
-    "verl-remax": Estimator("r - baseline", f"{_VERL}734", _verl_remax, needs_baselines=True),
-    "openrlhf-rloo": Estimator("r - mean of the others; alone null", _OPENRLHF, _openrlhf_rloo, options=_OF_OPENRLHF),
-    "openrlhf-dr-grpo": Estimator("r-μ", _OPENRLHF, _openrlhf_dr_grpo, options=_OF_OPENRLHF),
+    "openrlhf-rloo": Estimator(f"{_OTHERS}; alone null", _OPENRLHF, partial(_openrlhf, _less_others), _CLIPPED),
+    "openrlhf-dr-grpo": Estimator("r-μ", _OPENRLHF, partial(_openrlhf, less_mean), _CLIPPED),
     "openrlhf-group-norm": Estimator(
-        "(r-μ)/(σ+1e-9); alone null", _OPENRLHF, _openrlhf_group_norm, options=_OF_OPENRLHF
+        "(r-μ)/(σ+1e-9); alone null", _OPENRLHF, partial(_openrlhf, _group_norm), _CLIPPED
     ),
-    "openrlhf-reinforce": _over_tokens_too(
-        f"r, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce, options=_NORMALIZED_BY_OPENRLHF
+    "openrlhf-reinforce": _by_tokens(
+        f"r, {_FLOOR}", _OPENRLHF, partial(_openrlhf, lambda batch: batch.reward, normalized=True), _NORMALIZED
     ),
-    "openrlhf-reinforce-baseline": _over_tokens_too(
-        f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline, options=_NORMALIZED_BY_OPENRLHF
+    "openrlhf-reinforce-baseline": _by_tokens(
+        f"r-μ, {_FLOOR}", _OPENRLHF, partial(_openrlhf, less_mean, normalized=True), _NORMALIZED
     ),
     "openrlhf-flash-reinforce": Estimator(
-        "r - mean of all", _OPENRLHF, _openrlhf_flash_reinforce, options=_OF_OPENRLHF
+        "r - mean of all",
+        _OPENRLHF,
+        partial(_openrlhf, lambda batch: batch.reward - batch.whole.mean(batch.whole.reward)),
+        _CLIPPED,
     ),
     "skyrl-grpo": Estimator(
         "(r-μ)/(σ+1e-6); alone r/(1+1e-6)",
         f"{_SKYRL}1286",
-        partial(_skyrl, of=_skyrl_grpo),
-        options={"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON, **_OF_SKYRL},
+        partial(_skyrl, _skyrl_grpo),
+        {"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON, **_OF_SKYRL},
     ),
-    "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", partial(_skyrl, of=_centred), options=_OF_SKYRL),
-    "skyrl-rloo": Estimator(
-        "(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", partial(_skyrl, of=_skyrl_rloo), options=_OF_SKYRL
-    ),
-    "skyrl-reinforce-plus-plus": _over_tokens_too(
-        f"r, {_WHITENED}",
-        f"{_SKYRL}1167",
-        partial(_skyrl, of=partial(_reinforce_plus_plus, baseline=False)),
-        options=_OF_SKYRL,
-    ),
+    "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", partial(_skyrl, _centred), _OF_SKYRL),
+    "skyrl-rloo": Estimator("(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", partial(_skyrl, _skyrl_rloo), _OF_SKYRL),
+    "skyrl-reinforce-plus-plus": _by_tokens(f"r, {_WHITENED}", f"{_SKYRL}1167", partial(_skyrl, _plus_plus), _OF_SKYRL),
     "skyrl-maxrl": Estimator(
-        "(r-μ)/(μ+1e-6); alone r",
-        f"{_SKYRL}1339",
-        partial(_skyrl, of=_skyrl_maxrl),
-        options={"epsilon": _EPSILON, **_OF_SKYRL},
+        "(r-μ)/(μ+1e-6); alone r", f"{_SKYRL}1339", partial(_skyrl, _skyrl_maxrl), {"epsilon": _EPSILON, **_OF_SKYRL}
     ),
     "nemo-rl-grpo": Estimator(
-        "(r-μ)/(σ+1e-6), μ and σ of the others; r-μ where σ = 0",
-        f"{_NEMO_RL}69",
-        _nemo_rl_grpo,
-        options=_OF_NEMO_RL,
+        "(r-μ)/(σ+1e-6), μ and σ of the others; r-μ where σ = 0", f"{_NEMO_RL}69", _nemo_rl_grpo, _OF_NEMO_RL
     ),
     "nemo-rl-grpo-group": Estimator(
         "(r-μ)/(σ+1e-6)",
         f"{_NEMO_RL}69",
         partial(_nemo_rl_grpo, use_leave_one_out_baseline=False),
-        options={"normalize_rewards": _SWITCH},
+        {"normalize_rewards": _SWITCH},
     ),
     "nemo-rl-gdpo": Estimator(
         "for each reward as nemo-rl-grpo, x their weighted sum, (x - mean of all)/σ of all",
         f"{_NEMO_RL}116",
         _nemo_rl_gdpo,
+        {**_OF_NEMO_RL, **_WEIGHTED},
         several=True,
-        options={**_OF_NEMO_RL, "reward_weights": _WEIGHTS},
     ),
-    "nemo-rl-reinforce-plus-plus": _over_tokens_too(
-        f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus, options={"minus_baseline": _SWITCH}
+    "nemo-rl-reinforce-plus-plus": _by_tokens(
+        f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus, {"minus_baseline": _SWITCH}
     ),
-    "prime-rl-grpo": Estimator("r-μ", f"{_PRIME_RL}grpo.py:25", prime_rl_grpo),
+    "prime-rl-grpo": Estimator("r-μ", f"{_PRIME_RL}grpo.py:25", less_mean),
     "prime-rl-max-rl": Estimator("(r-μ)/μ; 0 where μ ≤ 0", f"{_PRIME_RL}max_rl.py:22", _prime_rl_max_rl),
-    "verifiers": Estimator("r-μ", "verifiers/rubrics/rubric.py:387", _verifiers, float64=True),
+    "verifiers": Estimator(
+        "r-μ",
+        "verifiers/rubrics/rubric.py:387",
+        lambda batch: batch.reward - batch.sum(batch.reward, plain_sum) / batch.size.cast(pl.Float64),
+        float64=True,
+    ),
 }
 """The estimators by name: the package, and what the package calls the estimator or the option."""

@@ -8,21 +8,13 @@ import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean
 from assay.insight.training.advantage import GroupedFrame, columns_of, numbers_of
-from assay.insight.training.batch import ROW, Batch, batch_of
-from assay.insight.training.estimators import nemo_rl_moments, prime_rl_grpo
-from assay.insight.training.sums import numpy_sum, plain_sum
+from assay.insight.training.batch import ROW, Batch, batch_of, numpy_sum, plain_sum
+from assay.insight.training.estimators import less_mean, nemo_rl_moments
 
 
 @dataclass(frozen=True)
 class GroupFilter:
-    """How a trainer decides which groups are worth training on.
-
-    Attributes:
-        rule: What is kept.
-        source: Where the package has it.
-        keeps: For each row of a batch, whether its group is kept.
-        dtype: Type of the numbers in which the package computes.
-    """
+    """How a trainer decides, for each row of a batch, whether its group is worth training on; computed in ``dtype``."""
 
     rule: str
     source: str
@@ -46,24 +38,14 @@ def _verl(batch: Batch) -> pl.Series:
     return batch.single | ((batch.sum(centred * centred, numpy_sum) / size).sqrt() != 0.0)
 
 
-def _skyrl(batch: Batch) -> pl.Series:
-    table = pl.DataFrame({"group": batch.group, "reward": batch.reward})
-    ends = table.group_by("group").agg(varied=pl.col("reward").max() - pl.col("reward").min() > 0.0).sort("group")
-    return batch.single | batch.each(ends["varied"])
-
-
 def _openrlhf(batch: Batch) -> pl.Series:
     # scores are float32, and added by Python
     mean = batch.sum(batch.reward.cast(pl.Float64), plain_sum) / batch.size.cast(pl.Float64)
     return (mean > 0.0) & (mean < 1.0)
 
 
-def _nemo_rl(batch: Batch) -> pl.Series:
-    return nemo_rl_moments(batch, batch.reward, leave_one_out=False)[1] != 0.0
-
-
 def _prime_rl(batch: Batch) -> pl.Series:
-    return batch.sum((prime_rl_grpo(batch) != 0.0).cast(pl.Float32), plain_sum) > 0.0
+    return batch.sum((less_mean(batch) != 0.0).cast(pl.Float32), plain_sum) > 0.0
 
 
 FILTERS = {
@@ -71,21 +53,24 @@ FILTERS = {
         "numpy.std(r) ≠ 0, or a single row", "verl/trainer/ppo/v1/replay_buffer.py:312", _verl, pl.Float64
     ),
     "skyrl": GroupFilter(
-        "max - min > 0, or a single row", "skyrl/train/utils/trainer_utils.py:652", _skyrl, pl.Float64
+        "max - min > 0, or a single row",
+        "skyrl/train/utils/trainer_utils.py:652",
+        lambda batch: batch.single | batch.is_flat(batch.reward).not_(),
+        pl.Float64,
     ),
     "openrlhf": GroupFilter("0 < μ < 1", "openrlhf/trainer/ppo_utils/samples_generator.py:169", _openrlhf),
-    "nemo-rl": GroupFilter("σ ≠ 0", "nemo_rl/algorithms/utils.py:104", _nemo_rl),
+    "nemo-rl": GroupFilter(
+        "σ ≠ 0",
+        "nemo_rl/algorithms/utils.py:104",
+        lambda batch: nemo_rl_moments(batch, batch.reward, leave_one_out=False)[1] != 0.0,
+    ),
     "prime-rl": GroupFilter("an advantage r-μ ≠ 0", "src/prime_rl/orchestrator/filters.py", _prime_rl),
 }
 """The filters by the name of the package."""
 
 
 def filter_of(like: str) -> GroupFilter:
-    """Return the filter of a name.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Return the filter of a name."""
     if like not in FILTERS:
         raise UsageError(f"like {like}: unknown.", did_you_mean(like, FILTERS) or f"Expected {', '.join(FILTERS)}.")
     return FILTERS[like]

@@ -39,19 +39,17 @@ def g_pass_at_k(n: int, c: int, k: int, threshold: float) -> float | None:
     From Liu et al., Are Your LLMs Capable of Stable Reasoning?, 2024, as lighteval counts.
     """
     total, least = math.comb(n, k), max(1, math.ceil(k * threshold))
-    return (
-        sum(math.comb(c, i) * math.comb(n - c, k - i) for i in range(least, min(c, k) + 1)) / total if total else None
-    )
+    ways = sum(math.comb(c, i) * math.comb(n - c, k - i) for i in range(least, min(c, k) + 1))
+    return ways / total if total else None
 
 
 def mg_pass_at_k(n: int, c: int, k: int) -> float | None:
     """Return twice the mean of G-Pass@k over the thresholds above one half, in steps of a row: mG-Pass@k; None if there are no subsets."""
     total = math.comb(n, k)
+    numbers = range(k // 2 + 1, min(c, k) + 1)
     # each number of passing rows, as often as there are thresholds up to it
-    steps = (
-        (i - math.ceil(k / 2)) * math.comb(c, i) * math.comb(n - c, k - i) for i in range(k // 2 + 1, min(c, k) + 1)
-    )
-    return 2 * sum(steps) / (k * total) if total else None
+    steps = sum((i - math.ceil(k / 2)) * math.comb(c, i) * math.comb(n - c, k - i) for i in numbers)
+    return 2 * steps / (k * total) if total else None
 
 
 def best_weights(n: int, k: int) -> list[float]:
@@ -66,15 +64,9 @@ def best_weights(n: int, k: int) -> list[float]:
 
 @lru_cache(maxsize=100_000)
 def leader_shares(counts: Sequence[int], n: int, k: int) -> dict[int, float]:
-    """Return the average share of the lead of an answer in the subsets; answers with the most votes share it equally.
+    """Return the average share of the lead in the subsets by an answer's number of votes; those with the most share it equally.
 
-    Args:
-        counts: How many rows vote for each answer, sorted; the other rows abstain.
-        n: The rows.
-        k: Rows of a subset, at most ``n``.
-
-    Returns:
-        The share by the number of votes.
+    ``counts`` says how many rows vote for each answer, sorted; the other rows abstain.
     """
     kinds = Counter(counts)
     scale = math.lcm(*range(1, k + 1))
@@ -113,9 +105,6 @@ def _with_rival(product: _Poly, votes: int, lead: int) -> _Poly:
     return result
 
 
-# ── the groups of a frame ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def passing(counts: pl.DataFrame, ks: Sequence[int], thresholds: Sequence[float] = ()) -> list[pl.Series]:
     """Return pass@k and pass^k, given the numbers of rows (``scored``) and of passing rows (``passed``).
 
@@ -135,11 +124,7 @@ def passing(counts: pl.DataFrame, ks: Sequence[int], thresholds: Sequence[float]
 def extremes(rewards: pl.Series, position: pl.Series, groups: pl.DataFrame, k: int) -> list[pl.Series]:
     """Return best@k and worst@k: the mean greatest and the mean least reward of the subsets of each group.
 
-    Args:
-        rewards: The rewards, in order of the group and ascending.
-        position: Of each reward, the number of its group in ``groups``.
-        groups: ``scored``, the number of rewards, their ``mean``, and ``min`` and ``flat``, for those that are all equal.
-        k: Rows of a subset.
+    The rewards come in order of the group and ascending, each with the ``position`` of its group in ``groups``.
     """
     if k == 1:
         return [groups["mean"].alias(f"{name}@1") for name in ("best", "worst")]
@@ -162,23 +147,19 @@ def extremes(rewards: pl.Series, position: pl.Series, groups: pl.DataFrame, k: i
 def majorities(votes: pl.DataFrame, group: str, groups: pl.DataFrame, ks: Sequence[int]) -> list[pl.Series]:
     """Return maj@k: the mean worth, in the subsets of each group, of the answer with the most votes; 0.0 where none votes.
 
-    Args:
-        votes: A row for each rollout: its group, its ``vote``, null to abstain, and whether it ``passed``; what an answer is worth
-            is the share of the group's rows with it that pass.
-        group: Name of the column of groups.
-        groups: The groups, with the number of their rows (``scored``).
-        ks: Rows of a subset.
+    A vote that is null abstains; what an answer is worth is the share of the group's rows with it that ``passed``.
     """
     tallies = votes.filter(pl.col("vote").is_not_null()).group_by(group, "vote")
     answers = tallies.agg(pl.len().alias("votes"), pl.col("passed").mean().alias("worth")).sort(group, "votes", "worth")
     shapes = answers.group_by(group, maintain_order=True).agg(pl.col("votes").alias("shape"))
     shapes = groups.select(group, "scored").join(shapes, on=group)
     names = [f"maj@{k}" for k in ks]
-    shares = [
-        {"scored": n, "shape": shape, "votes": count, **dict(zip(names, of_count, strict=True))}
-        for n, shape in shapes.select("scored", "shape").unique(maintain_order=True).iter_rows()
-        for count, of_count in _leads(tuple(shape), n, ks).items()
-    ]
+    shares = []
+    for n, shape in shapes.select("scored", "shape").unique(maintain_order=True).iter_rows():
+        by_size = [leader_shares(tuple(shape), n, k) if k <= n else {} for k in ks]
+        for count in dict.fromkeys(shape):
+            leads = dict(zip(names, (leads.get(count) for leads in by_size), strict=True))
+            shares.append({"scored": n, "shape": shape, "votes": count, **leads})
     schema: dict[str, Any] = {"scored": pl.Int64, "shape": shapes.schema["shape"], "votes": pl.UInt32}
     table = pl.DataFrame(shares, schema=schema | dict.fromkeys(names, pl.Float64))
     led = answers.join(shapes, on=group).join(table, on=["scored", "shape", "votes"]).sort(group, "votes", "worth")
@@ -186,8 +167,3 @@ def majorities(votes: pl.DataFrame, group: str, groups: pl.DataFrame, ks: Sequen
     together = groups.select(group, "scored").join(sums, on=group, how="left", maintain_order="left")
     enough = [pl.when(pl.col("scored") >= k).then(pl.col(f"maj@{k}").fill_null(0.0)) for k in ks]
     return together.select(enough).get_columns()
-
-
-def _leads(shape: tuple[int, ...], n: int, ks: Sequence[int]) -> dict[int, list[float | None]]:
-    by_size = [leader_shares(shape, n, k) if k <= n else {} for k in ks]
-    return {count: [shares.get(count) for shares in by_size] for count in dict.fromkeys(shape)}
