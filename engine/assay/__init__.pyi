@@ -86,5 +86,5 @@ from assay.types import RolloutScore as RolloutScore
 from assay.types import RolloutScores as RolloutScores
 from assay.types import SamplingArgs as SamplingArgs
 from assay.types import State as State
+from assay.writing.footers import read_provenance as read_provenance
 from assay.writing.registry import Registry as Registry
-from assay.writing.writers import read_provenance as read_provenance

@@ -12,7 +12,7 @@ import pytest
 import assay
 from assay.checks.libraries import changed_versions, untested, versions
 from assay.checks.registry import CHECKS
-from assay.writing.writers import read_provenance
+from assay.writing.footers import read_provenance
 
 pytestmark = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
 

@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from cases import DATA
 
-__all__ = ["golden", "golden_rows"]
+from assay.writing.digests import ContentDigest
+
+__all__ = ["content_of", "golden", "golden_rows"]
 
 GOLDENS = DATA / "insight_goldens.json"
 
@@ -30,3 +32,11 @@ def golden(name):
 def golden_rows():
     """The 48 rollouts of two models that several cases are about: ``reward``, ``passed``, ``vote`` and three scores."""
     return pl.DataFrame(golden("whatif.rewards").input["rows"])
+
+
+def content_of(frames, schema):
+    """The content of a result, given its rows in order."""
+    digest = ContentDigest(schema)
+    for frame in frames:
+        digest.add(frame)
+    return digest.content()

@@ -11,11 +11,11 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from cases import sized
+from insight_cases import content_of
 from typer.testing import CliRunner
 
 import assay
 from assay.errors import AssayError, InputError, UsageError
-from assay.writing.digests import content_of
 
 CHECKS = [
     {"id": "a", "type": "contains", "value": "a", "weight": 2},

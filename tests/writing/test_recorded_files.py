@@ -193,7 +193,7 @@ def test_what_is_no_file_is_not_opened(away):
 @pytest.mark.parametrize("key", ["inputs", "tasks"])
 def test_a_file_is_used_only_while_it_is_what_was_recorded(away, key):
     name = "desk/in.parquet" if key == "inputs" else "desk/tasks.jsonl"
-    digest = assay.writing.seals.sha256_of(Path(name))
+    digest = assay.writing.provenance.sha256_of(Path(name))
     known = state(name)
     os.utime(name, (1, 1))
     for entry in (known, {**known, "sha256": "0" * 64}, {"size": known["size"], "modified": None, "sha256": "0" * 64}):

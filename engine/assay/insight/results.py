@@ -26,8 +26,7 @@ from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import forms_of
 from assay.spec.check import titled
 from assay.system.signals import interruptible
-from assay.writing.files import result_files, scan_files
-from assay.writing.writers import provenance_in
+from assay.writing.footers import provenance_in, result_files, scan_files
 
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""

@@ -40,11 +40,11 @@ from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
-from assay.writing.files import result_files, scan_files
-from assay.writing.provenance import files_of, provenance_of, task_files_of
+from assay.writing.digests import Seal, seal_of
+from assay.writing.footers import read_provenance, result_files, scan_files
+from assay.writing.provenance import files_of, is_sealed, provenance_of, sealed, task_files_of
 from assay.writing.recorded_files import recorded_files
-from assay.writing.seals import Seal, is_sealed, seal_of, sealed
-from assay.writing.writers import open_writer, read_provenance
+from assay.writing.writers import open_writer
 
 _CHANCE = 0.05
 """Chance with which a sample misses a share of altered rows of ``Verification.misses_up_to``."""

@@ -29,8 +29,8 @@ from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.locks import locked
 from assay.system.signals import KEPT, Stopped
 from assay.system.special_files import is_stream, path_of
+from assay.writing.footers import SUMMARY
 from assay.writing.provenance import provenance_of, task_files_of
-from assay.writing.writers import SUMMARY
 
 _LOCK = "_lock"
 _LOG_INTERVAL = 10.0

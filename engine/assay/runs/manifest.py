@@ -17,9 +17,8 @@ from assay.names import MANIFEST
 from assay.runs.shards import Shard
 from assay.spec.stored_json import StoredError, conforms, parse_stored
 from assay.system.atomic_file import new_file
-from assay.writing.footers import Described, Footer
+from assay.writing.footers import Described, Footer, text_beside
 from assay.writing.provenance import files_of
-from assay.writing.writers import text_beside
 
 _FORMAT = 1
 _IN_COLUMNS = ("keep", "details", "lengths", "limit")

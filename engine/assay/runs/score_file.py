@@ -23,9 +23,8 @@ from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.special_files import path_of
 from assay.system.spool import spooling
-from assay.writing.provenance import provenance_of, task_files_of
-from assay.writing.seals import sealed
-from assay.writing.writers import Opener, open_writer
+from assay.writing.provenance import provenance_of, sealed, task_files_of
+from assay.writing.writers import InspectScores, Opener, open_writer
 
 
 @documented(FileOptions)
@@ -116,8 +115,6 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any
 
     lines: Opener | None = None
     if all(form_of(path_of(file.name)) == ".eval" for file in source.inputs):
-        from assay.writing.inspect_scores import InspectScores
-
         lines = InspectScores  # as the tool reads them whose logs the rollouts are
     started = time.perf_counter()
     with engine_errors(source.files, plan, (MemoryError, *ENGINE_ERRORS)):

@@ -24,7 +24,8 @@ from assay.scoring.in_memory import engine_errors
 from assay.scoring.summary import Summary
 from assay.spec.stored_json import Count, Stored, StoredError, parse_stored
 from assay.system.atomic_file import new_file, refused_by_disk
-from assay.writing.writers import open_writer, read_provenance, text_beside
+from assay.writing.footers import read_provenance, text_beside
+from assay.writing.writers import open_writer
 
 COUNTS = "_counts"
 """Folder beside the parts with the counts of each."""

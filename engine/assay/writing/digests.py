@@ -5,53 +5,37 @@ of its own: which rows are not null, a byte each; of the other rows, the sizes o
 little-endian order, a byte for a Boolean, UTF-8 for text. Items of lists and fields of structs follow as columns without a name.
 """
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
+from assay.errors import InputError, shown_path
+from assay.loading.formats.files import ENGINE_ERRORS, first_line, open_each
+from assay.loading.formats.reading import Reading, batches
+from assay.thresholds import THRESHOLDS
+from assay.writing.footers import read_provenance, scan_files
+
 _MARK = b"assay column 1"
-_PENDING = 2
-"""Batches that wait to be hashed."""
+_PENDING = 2  # batches that wait to be hashed
+_TEXTS = (pa.large_string(), pa.large_binary())
 
 
 def root_of(columns: Iterable[Iterable[str]], rows: int) -> str:
-    """Return the digest of all columns.
-
-    Args:
-        columns: Name, type and digest of each column, in order.
-        rows: Their number of rows.
-
-    Returns:
-        64 hexadecimal digits.
-    """
+    """Return the digest of all columns, given name, type and digest of each, in order: 64 hexadecimal digits."""
     form = {"columns": [[*column] for column in columns], "rows": rows}
     return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def content_of(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a result: ``rows``, ``columns`` with name, type and digest, and ``root``.
-
-    Args:
-        frames: Its rows, in order.
-        schema: Its columns.
-    """
-    columns = [_Column(name, dtype) for name, dtype in schema.items()]
-    for frame in frames:
-        _update(columns, frame)
-    return _content(columns)
-
-
 class ContentDigest:
-    """Hashes batches in a thread while others are written.
-
-    Args:
-        schema: Columns of the result.
-    """
+    """Hashes batches in a thread while others are written; ``schema`` has the columns of the result."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._columns = [_Column(name, dtype) for name, dtype in schema.items()]
@@ -59,22 +43,23 @@ class ContentDigest:
         self._pending: list[Future[None]] = []
 
     def add(self, batch: pl.DataFrame, table: Any = None) -> None:
-        """Hash rows.
-
-        Args:
-            batch: The rows.
-            table: The same as an Arrow table in the oldest layout, if there is one: its texts need not be laid out again.
-        """
+        """Hash rows; ``table`` is the same as an Arrow table in the oldest layout, whose texts need not be laid out again."""
         while len(self._pending) >= _PENDING:
             self._pending.pop(0).result()
-        self._pending.append(self._thread.submit(_update, self._columns, batch, table))
+        self._pending.append(self._thread.submit(self._update, batch, table))
+
+    def _update(self, frame: pl.DataFrame, table: Any) -> None:
+        for index, column in enumerate(self._columns):
+            column.update(frame.get_column(column.name), None if table is None else table.column(index))
 
     def content(self) -> dict[str, Any]:
-        """Return what ``content_of`` returns, and end the thread."""
+        """Return ``rows``, ``columns`` with name, type and digest, and ``root``; and end the thread."""
         for pending in self._pending:
             pending.result()
         self.close()
-        return _content(self._columns)
+        columns = [[column.name, str(column.dtype), column.digest().hex()] for column in self._columns]
+        rows = self._columns[0].rows if columns else 0
+        return {"rows": rows, "columns": columns, "root": root_of(columns, rows)}
 
     def close(self) -> None:
         """End the thread."""
@@ -82,42 +67,23 @@ class ContentDigest:
         self._thread.shutdown(cancel_futures=True)
 
 
-def _update(columns: "list[_Column]", frame: pl.DataFrame, table: Any = None) -> None:
-    for at, column in enumerate(columns):
-        column.update(frame.get_column(column.name), None if table is None else table.column(at))
-
-
-def _content(columns: "list[_Column]") -> dict[str, Any]:
-    listed = [[column.name, column.type, column.digest()] for column in columns]
-    rows = columns[0].rows if columns else 0
-    return {"rows": rows, "columns": listed, "root": root_of(listed, rows)}
-
-
 class _Column:
     """The running digest of a column."""
 
     def __init__(self, name: str, dtype: Any) -> None:
-        self.dtype = _stored(dtype)
-        self.name, self.rows = name, 0
+        self.name, self.dtype, self.rows = name, _stored(dtype), 0
         self._valid, self._sizes, self._data = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
-        self._children = [_Column("", inner) for inner in _inner_types(self.dtype)]
+        inner = [self.dtype.inner] if isinstance(self.dtype, pl.List | pl.Array) else []
+        inner = [field.dtype for field in self.dtype.fields] if isinstance(self.dtype, pl.Struct) else inner
+        self._children = [_Column("", dtype) for dtype in inner]
 
-    @property
-    def type(self) -> str:
-        """The type as text."""
-        return str(self.dtype)
-
-    def digest(self) -> str:
-        """Return the digest as hexadecimal digits."""
-        return self._whole().hex()
-
-    def _whole(self) -> bytes:
-        whole = hashlib.sha256(b"\0".join((_MARK, self.name.encode(), self.type.encode(), b"")))
+    def digest(self) -> bytes:
+        whole = hashlib.sha256(b"\0".join((_MARK, self.name.encode(), str(self.dtype).encode(), b"")))
         whole.update(self.rows.to_bytes(8, "little"))
         for part in (self._valid, self._sizes, self._data):
             whole.update(part.digest())
         for child in self._children:
-            whole.update(child._whole())  # noqa: SLF001  (of the same class)
+            whole.update(child.digest())
         return whole.digest()
 
     def update(self, values: pl.Series, arrow: Any = None) -> None:
@@ -163,21 +129,12 @@ def _stored(dtype: Any) -> Any:
     return pl.List(pl.Struct({"key": dtype.key, "value": dtype.value})) if isinstance(dtype, pl.Map) else dtype
 
 
-def _inner_types(dtype: Any) -> list[Any]:
-    if isinstance(dtype, pl.Struct):
-        return [field.dtype for field in dtype.fields]
-    return [dtype.inner] if isinstance(dtype, pl.List | pl.Array) else []
-
-
 def _buffer(values: pl.Series) -> memoryview:
     """Return the bytes of values of a fixed width, without nulls."""
     array = _laid_out(values)
     width = array.type.bit_width // 8
     buffer = array.buffers()[1]
     return memoryview(buffer or b"")[array.offset * width : (array.offset + len(array)) * width]
-
-
-_TEXTS = (pa.large_string(), pa.large_binary())
 
 
 def _laid_out(values: pl.Series) -> Any:
@@ -191,3 +148,63 @@ def _text_buffer(array: Any) -> memoryview:
         return memoryview(b"")
     ends = memoryview(offsets).cast("q")
     return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What a result holds, compared with its footer.
+
+    Attributes:
+        root: Digest of its rows as they are; for a folder, of the rows of all parts.
+        rows: Their number.
+        differ: The columns that are not as they were written, of a folder with the part; and entries of a footer that contradict
+            each other.
+    """
+
+    root: str
+    rows: int
+    differ: tuple[str, ...]
+
+
+def seal_of(path: str | Path, files: Sequence[Path]) -> Seal:
+    """Compute the digests of a result anew, and compare them with those in its footers."""
+    open_each(files, Reading())  # refuses what is damaged, or grows without bound
+    differ: list[str] = []
+    rows, root, is_folder = 0, "", Path(path).is_dir()
+    with contextlib.ExitStack() as stack:
+        whole: list[ContentDigest] = []
+        for file in files:
+            provenance, frame = read_provenance(file), scan_files([file])
+            try:
+                schema = frame.collect_schema()
+                if is_folder and not whole:
+                    whole.append(stack.enter_context(contextlib.closing(ContentDigest(schema))))
+                with contextlib.closing(ContentDigest(schema)) as digest:
+                    for batch in batches(frame, THRESHOLDS.batch):
+                        for each in (digest, *whole):
+                            each.add(batch)
+                    content = digest.content()
+            except ENGINE_ERRORS as error:
+                raise InputError(f"{shown_path(file)}: cannot be read: {first_line(error)}") from None
+            name = f"{shown_path(file.name)}: " if is_folder else ""
+            differ += [f"{name}{problem}" for problem in _differences(file, provenance, content)]
+            rows, root = rows + content["rows"], content["root"]
+        root = whole[0].content()["root"] if whole else root
+    return Seal(root, rows, tuple(differ))
+
+
+def _differences(file: Path, provenance: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[str]:
+    stored = provenance.get("content")
+    if stored is None:
+        hint = "Files of before Assay wrote digests cannot be checked: score the rollouts again."
+        raise InputError(f"{shown_path(file)}: its footer has no digests of its content.", hint)
+    columns, rows, root = [tuple(column) for column in stored["columns"]], stored["rows"], stored["root"]
+    before = {name: (dtype, digest) for name, dtype, digest in columns}
+    now = {name: (dtype, digest) for name, dtype, digest in content["columns"]}
+    yield from (name for name in {**before, **now} if before.get(name) != now.get(name))
+    if list(before) != list(now) and {*before} == {*now}:
+        yield "the order of the columns"
+    if rows != content["rows"] or provenance.get("rows") != content["rows"]:
+        yield "the number of rows"
+    if root_of(columns, rows) != root:
+        yield "the root in the footer"

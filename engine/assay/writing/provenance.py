@@ -1,7 +1,9 @@
-"""Provenance of a result: versions, verifiers and the functions they call, inputs, tasks."""
+"""Provenance of a result: versions, verifiers and the functions they call, inputs, tasks; with a seal, the hashes of these files."""
 
+import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,15 @@ import polars as pl
 from assay._version import __version__
 from assay.checks.base import Check
 from assay.checks.libraries import versions
-from assay.errors import path_text
+from assay.errors import InputError, UsageError, path_text, shown_path
 from assay.functions.check import Registered, RowVerifierCheck
 from assay.functions.registry import Function, function
-from assay.loading.rollouts import InputFile
+from assay.loading.rollouts import InputFile, Rollouts
 from assay.names import IN_PROCESS
 from assay.spec.verifier import VerifierSpec
 from assay.system.code_hash import described
 from assay.system.redaction import redacted
-from assay.writing.seals import sha256_of
+from assay.system.special_files import path_of
 
 _IF_KNOWN = ("read_as", "skipped", "sha256")
 
@@ -41,34 +43,29 @@ def provenance_of(
         seal: Whether to hash these files.
     """
     libraries = versions(dict.fromkeys(name for verifier in verifiers for name in verifier.libraries))
+    task_entries = []
+    for name in tasks:
+        path = Path(name)
+        status = path.stat() if path.is_file() else None
+        entry = {"name": redacted(path_text(name)), "size": status and status.st_size}
+        entry |= {"modified": status and status.st_mtime_ns} | ({"sha256": sha256_of(path)} if seal else {})
+        task_entries.append(entry)
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
         **({"libraries": libraries} if libraries else {}),
-        "inputs": [_input(file) for file in inputs],
-        "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name), seal=seal)} for name in tasks],
+        "inputs": [
+            {name: value for name, value in asdict(file).items() if value is not None or name not in _IF_KNOWN}
+            for file in inputs
+        ],
+        "tasks": task_entries,
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
 
 
 def files_of(provenance: Mapping[str, Any], key: str = "inputs") -> list[dict[str, Any]]:
-    """Return the entries of the files that a run has read, without those that it skipped.
-
-    Args:
-        provenance: As ``read_provenance`` returns it; its entries are mappings.
-        key: ``inputs`` or ``tasks``.
-    """
+    """Return the entries of the ``inputs`` or ``tasks`` that a run has read, without those that it skipped."""
     return [entry for entry in provenance.get(key, ()) if not entry.get("skipped")]
-
-
-def _input(file: InputFile) -> dict[str, Any]:
-    return {name: value for name, value in asdict(file).items() if value is not None or name not in _IF_KNOWN}
-
-
-def _stat(path: Path, *, seal: bool) -> dict[str, Any]:
-    status = path.stat() if path.is_file() else None
-    digest = {"sha256": sha256_of(path)} if seal else {}
-    return {"size": status and status.st_size, "modified": status and status.st_mtime_ns, **digest}
 
 
 def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
@@ -86,17 +83,16 @@ def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
 
 def code_of_verifier(verifier: VerifierSpec, used: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the functions and classes that a verifier ran: names of built-in ones, names and hashes of users'."""
-    if verifier.kind == IN_PROCESS:
-        return _functions(used)
-    checks = [reader.check for spec in verifier.nodes for reader in spec.readers if reader.check is not None]
-    code = [code_of(check) for check in checks if not _is_ours(check.made_by)]
-    asks_rows = any(isinstance(check, RowVerifierCheck) for check in checks)
-    return code + (_functions(used) if asks_rows else [])
-
-
-def _functions(names: Iterable[str]) -> list[dict[str, Any]]:
-    functions = [(name, function(name)) for name in names]
-    return [{"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)} for name, fn in functions]
+    code, names_functions = list[dict[str, Any]](), verifier.kind == IN_PROCESS
+    if not names_functions:
+        checks = [reader.check for spec in verifier.nodes for reader in spec.readers if reader.check is not None]
+        users = [check for check in checks if not str(getattr(check.made_by, "__module__", "")).startswith("assay.")]
+        code += map(code_of, users)
+        names_functions = any(isinstance(check, RowVerifierCheck) for check in checks)
+    for name in used if names_functions else ():
+        fn = function(name)
+        code.append({"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)})
+    return code
 
 
 def code_of(check: Check) -> dict[str, Any]:
@@ -104,10 +100,6 @@ def code_of(check: Check) -> dict[str, Any]:
     if isinstance(check, Registered) and check.scorer is not None:
         return {"name": check.default, **_hashes(check.scorer)}
     return described(check.made_by)
-
-
-def _is_ours(thing: Any) -> bool:
-    return str(getattr(thing, "__module__", "")).startswith("assay.")
 
 
 def _hashes(fn: Function) -> dict[str, Any]:
@@ -120,3 +112,40 @@ def task_files_of(tasks: Any) -> tuple[str, ...]:
     if not isinstance(paths, list | tuple) or not all(isinstance(path, str | Path) for path in paths):
         return ()
     return tuple(map(str, paths))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and hashes of all files in a folder, as hexadecimal digits."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    try:
+        if path.is_dir():
+            files = [Path(folder, name) for folder, _, names in os.walk(path, onerror=refuse) for name in names]
+            files = sorted(file for file in files if file.is_file())
+            names = "".join(f"{file.relative_to(path).as_posix()}\0{sha256_of(file)}\n" for file in files)
+            return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()
+        if not path.is_file():
+            raise UsageError(
+                f"{redacted(shown_path(path))}: only local files can be sealed.", "Copy it to a file first."
+            )
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
+
+
+def sealed(source: Rollouts) -> Rollouts:
+    """Return rollouts whose inputs have the hashes of their files, which are local."""
+    if source.read is None:
+        raise UsageError(f"--seal: {source.inputs[0].name} has no files that could be hashed.", "Write it to a file.")
+    digests = [sha256_of(path_of(str(file.path))) for file in source.files]
+    hashed = [replace(entry, sha256=digest) for entry, digest in zip(source.inputs, digests, strict=False)]
+    return replace(source, inputs=(*hashed, *source.inputs[len(hashed) :]))
+
+
+def is_sealed(provenance: Mapping[str, Any]) -> bool:
+    """Return whether a provenance has the hashes of all files that the result was made from."""
+    inputs, tasks = provenance.get("inputs", ()), provenance.get("tasks", ())
+    return bool(inputs) and all(entry.get("sha256") for entry in (*inputs, *tasks) if not entry.get("skipped"))

@@ -16,8 +16,7 @@ from assay.errors import InputError, printable
 from assay.loading.formats.remote import is_url
 from assay.system.redaction import redacted
 from assay.system.special_files import path_of, what_is
-from assay.writing.provenance import files_of
-from assay.writing.seals import sha256_of
+from assay.writing.provenance import files_of, sha256_of
 
 _SHOWN = 200
 """Characters of a name that messages show."""

@@ -1,4 +1,4 @@
-"""Write results with their provenance, and read the provenance back."""
+"""Write results to parquet, JSON lines and CSV."""
 
 import base64
 import contextlib
@@ -6,58 +6,59 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import InputError, OutputError, UsageError, printable, shown_path
+from assay.errors import InputError, OutputError, UsageError, printable
 from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
-from assay.names import MANIFEST, PROVENANCE_KEY
-from assay.spec.stored_json import Stored, StoredError, parse_stored
+from assay.names import PROVENANCE_KEY
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
-from assay.system.special_files import refuse_url, what_is
 from assay.system.stdout import standard_output
 from assay.writing.digests import ContentDigest
-from assay.writing.footers import Footer, Summed
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
-SUMMARY = "_summary.json"
-"""File in a folder of parts with the summary of the run; written after all parts."""
 
 _FORMULA = r"^([=+\-@\t\r])"
+_NOT_IN_PARQUET = (pl.Int128, pl.UInt128, pl.Object)
+_NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.UInt128, pl.Object)
+_SAMPLE, _RESULT = ("id", "epoch"), ("reward", "feedback", "error")
 
 
-class Writer(Protocol):
-    """Writes the batches of a result, in order."""
+class Writer:
+    """Writes the batches of a result to an open file, in order."""
+
+    def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
+        self._file, self._schema = file, schema
 
     def write(self, batch: pl.DataFrame) -> None:
         """Write rows."""
+        raise NotImplementedError
 
-    def close(self, provenance: Mapping[str, Any]) -> str:
+    def close(self, provenance: Mapping[str, Any]) -> str:  # noqa: ARG002
         """Finish the file, and add the provenance if the format can hold it; return the root of its content, or ``""``."""
+        return ""
 
     def abandon(self) -> None:
         """Discard an unfinished file."""
 
 
 Opener = Callable[[IO[bytes], pl.Schema], Writer]
-"""Makes a writer to an open file, for the columns of a result."""
 
 
-class _Parquet:
+class _Parquet(Writer):
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
         for name, dtype in schema.items():
             if any("\0" in field for field in (name, *_names_inside(dtype))):
                 hint = "Leave the column out with --keep, or write .jsonl or .csv."
                 raise InputError(f"`{name}`: column names in parquet cannot contain NUL.", hint)
         empty = plain_frame(pl.DataFrame(schema=schema))
-        self._schema = _arrow(empty).schema
+        self._arrow = _arrow(empty).schema
         self._content = ContentDigest(empty.schema)
-        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(file, self._arrow, compression="zstd")
 
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
@@ -65,14 +66,13 @@ class _Parquet:
             plain = plain_frame(batch.rechunk())
             table = _arrow(plain)
             self._content.add(plain, table)
-            self._writer.write_table(in_schema(table, self._schema))
+            self._writer.write_table(in_schema(table, self._arrow))
 
     def close(self, provenance: Mapping[str, Any]) -> str:
         content = self._content.content()
         self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps({**provenance, "content": content})})
         self._writer.close()
-        root: str = content["root"]
-        return root
+        return str(content["root"])
 
     def abandon(self) -> None:
         self._content.close()
@@ -90,36 +90,50 @@ def _names_inside(dtype: Any) -> Iterator[str]:
         yield from _names_inside(dtype.inner)
 
 
-class JsonLines:
-    """Rows as JSON lines."""
-
-    def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
-        del schema
-        self._file = file
-
+class _JsonLines(Writer):
     def write(self, batch: pl.DataFrame) -> None:
-        """Write rows."""
         lines = _as_text(_without_extensions(batch), lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
         if self._file.isatty():
             lines = printable(lines, lines=True)
         self._file.write(lines.encode())  # Polars would not report why the pipe or the disk failed
 
-    def close(self, provenance: Mapping[str, Any]) -> str:
-        """Return no root: lines hold none."""
-        del provenance
-        return ""
 
-    def abandon(self) -> None:
-        """Do nothing: there is no buffer."""
+class InspectScores(Writer):
+    """Scores in the form that Inspect's ``precomputed_scores`` reads: a JSON line for each sample of a log.
+
+    It has ``id``, ``epoch``, ``value``, ``explanation`` and ``metadata``, which has the other results.
+
+    NOTE: an unscored sample has the value NaN, which Inspect leaves out of its metrics. It is no JSON, but what Inspect writes and reads.
+    """
+
+    def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
+        if missing := [name for name in _SAMPLE if name not in schema]:
+            fact = f"Scores of a log of Inspect need {' and '.join(f'`{name}`' for name in missing)}."
+            raise UsageError(fact, "Keep them: --keep id,epoch; or write a table: --out NAME.parquet")
+        super().__init__(file, schema)
+
+    def write(self, batch: pl.DataFrame) -> None:
+        """Write rows."""
+        names = list(self._schema)
+        results = names[names.index("reward") :]
+        for row in batch.select(*_SAMPLE, *results).iter_rows(named=True):
+            is_scored = row["reward"] is not None
+            record = {
+                **{name: row[name] for name in _SAMPLE},
+                "value": row["reward"] if is_scored else float("nan"),
+                "explanation": row["feedback"] if is_scored else row["error"],
+                "metadata": {name: row[name] for name in results if name not in _RESULT},
+            }
+            self._file.write(json.dumps(record, default=str).encode() + b"\n")
 
 
-class _Csv:
+class _Csv(Writer):
     def __init__(self, file: IO[bytes], schema: pl.Schema, *, raw: bool) -> None:
-        self._file = file
+        super().__init__(file, schema)
         self._raw = raw
-        header = pl.DataFrame([pl.Series("name", list(schema), dtype=pl.String)])
-        names = header["name"] if raw else header.select(_escaped(pl.col("name"))).to_series()
-        self._file.write(pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv().encode())
+        names = pl.DataFrame({"name": list(schema)}, schema={"name": pl.String})
+        names = names if raw else names.select(_escaped(pl.col("name")))
+        self._file.write(pl.DataFrame(schema=dict.fromkeys(names["name"], pl.String)).write_csv().encode())
 
     def write(self, batch: pl.DataFrame) -> None:
         flat = _as_text(_without_extensions(batch), lambda dtype: dtype.is_nested() or _holds(dtype, _NOT_IN_TEXT))
@@ -131,13 +145,6 @@ class _Csv:
         if not self._raw:
             flat = flat.with_columns(_escaped(pl.col(pl.String)))
         self._file.write(flat.write_csv(include_header=False).encode())
-
-    def close(self, provenance: Mapping[str, Any]) -> str:
-        del provenance
-        return ""
-
-    def abandon(self) -> None:
-        """Do nothing: there is no buffer."""
 
 
 def plain_frame(frame: pl.DataFrame) -> pl.DataFrame:
@@ -171,10 +178,6 @@ def _escaped(text: pl.Expr) -> pl.Expr:
     return text.str.replace(_FORMULA, "'$1")
 
 
-_NOT_IN_PARQUET = (pl.Int128, pl.UInt128, pl.Object)
-_NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.UInt128, pl.Object)
-
-
 def _holds(dtype: Any, kinds: tuple[Any, ...]) -> bool:
     """Return whether a type is or contains one of these types, or a struct without fields."""
     if isinstance(dtype, pl.Struct):
@@ -200,10 +203,9 @@ def _as_text(frame: pl.DataFrame, needs: Callable[[Any], bool]) -> pl.DataFrame:
 
 
 def _values(frame: pl.DataFrame, name: str) -> list[Any]:
-    values, dtype = exactly(name), frame.schema[name]
-    if has_type(dtype, pl.Object):
+    if has_type(frame.schema[name], pl.Object):
         return frame.get_column(name).to_list()
-    return frame.select(readable(values, dtype, as_text=False)[0]).to_series().to_list()
+    return frame.select(readable(exactly(name), frame.schema[name], as_text=False)[0]).to_series().to_list()
 
 
 def _text(value: Any) -> str | None:
@@ -227,7 +229,7 @@ def open_writer(
 ) -> Iterator[Writer | None]:
     """Open a writer for a path, by its ending, or for standard output (``-``, JSON lines).
 
-    The file appears at its path when the block ends without an exception.
+    The file appears at its path when the block ends without an exception; else an existing file is unchanged.
 
     Args:
         out: The output path; None for no output.
@@ -237,13 +239,9 @@ def open_writer(
         lines: Makes a writer of JSON lines of another form.
 
     Yields:
-        The writer, or None.
-
-    Raises:
-        OutputError: The file cannot be written; an existing file is unchanged.
-        UsageError: Another run is writing it.
+        The writer, whose errors name the file; or None.
     """
-    lines = lines or JsonLines
+    lines = lines or _JsonLines
     if out is None:
         yield None
     elif str(out) == STDOUT:
@@ -254,25 +252,19 @@ def open_writer(
         with refused_by_disk("standard output"):
             stream.buffer.flush()
     else:
-        openers = {".parquet": _Parquet, ".jsonl": lines}
+        openers: dict[str, Opener] = {".parquet": _Parquet, ".jsonl": lines}
         opener = openers.get(Path(out).suffix.lower(), partial(_Csv, raw=raw_csv))
-        yield from _atomic(Path(out), schema, opener, alone=alone)
+        with new_file(Path(out), alone=alone) as (file, guard):
+            with guard():
+                writer = opener(file, schema)
+            try:
+                yield _Guarded(writer, guard)
+            except BaseException:
+                writer.abandon()
+                raise
 
 
-def _atomic(path: Path, schema: pl.Schema, opener: Opener, *, alone: bool) -> Iterator[Writer]:
-    with new_file(path, alone=alone) as (file, guard):
-        with guard():
-            writer = opener(file, schema)
-        try:
-            yield _Guarded(writer, guard)
-        except BaseException:
-            writer.abandon()
-            raise
-
-
-class _Guarded:
-    """A writer whose errors name the file."""
-
+class _Guarded(Writer):
     def __init__(self, writer: Writer, guard: DiskGuard) -> None:
         self._writer, self._guard = writer, guard
 
@@ -283,90 +275,3 @@ class _Guarded:
     def close(self, provenance: Mapping[str, Any]) -> str:
         with self._guard():
             return self._writer.close(provenance)
-
-    def abandon(self) -> None:
-        self._writer.abandon()
-
-
-def read_provenance(path: str | Path) -> dict[str, Any]:
-    """Read the provenance of a parquet file of rewards, or of a folder of parts.
-
-    Args:
-        path: A file or a folder that Assay wrote.
-
-    Returns:
-        ``assay_version``, ``polars_version``, ``libraries`` (the versions of those that decide verdicts, if a check needs one),
-        ``command``, ``rows``, ``content`` (rows, columns with name, type and SHA-256, and the ``root`` of them), ``inputs`` (name, size in bytes, rows: null for Arrow
-        and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
-        spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
-        built in). For a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``;
-        ``rows`` is null until the run is finished. A part holds only its ``run``; the manifest beside it holds the rest.
-
-    Raises:
-        InputError: The file cannot be read, its provenance is damaged, or Assay did not write it.
-        UsageError: The path does not end in ``.parquet``.
-    """
-    provenance = provenance_in(path)
-    if provenance is None:
-        where = f"it has no {MANIFEST}" if Path(path).is_dir() else "its footer has no provenance"
-        raise InputError(f"{shown_path(path)}: not written by Assay; {where}.")
-    return provenance
-
-
-def provenance_in(path: str | Path) -> dict[str, Any] | None:
-    """``read_provenance``, but None for a file or a folder that has none.
-
-    Raises:
-        InputError: The file cannot be read, or its provenance is damaged.
-        UsageError: The path does not end in ``.parquet``.
-    """
-    refuse_url(path, InputError)
-    if Path(path).is_dir():
-        return _of_folder(Path(path))
-    if Path(path).suffix.lower() != ".parquet":
-        raise UsageError(f"{shown_path(path)}: only parquet files hold a provenance.")
-    if kind := what_is(Path(path)):
-        raise InputError(f"{shown_path(path)}: is {kind}.")
-    try:
-        with Path(path).open("rb") as file:
-            metadata = pq.read_metadata(file).metadata or {}
-    except FileNotFoundError:
-        raise InputError(f"{shown_path(path)}: no such file.") from None
-    except PermissionError as error:
-        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # of the name of a column
-        raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
-    stored = metadata.get(PROVENANCE_KEY.encode())
-    return None if stored is None else _checked(stored, Footer, path)
-
-
-def _of_folder(folder: Path) -> dict[str, Any] | None:
-    if (manifest := text_beside(folder / MANIFEST)) is None:
-        return None
-    summary = text_beside(folder / SUMMARY)
-    rows = None if summary is None else _checked(summary, Summed, folder / SUMMARY)["rows"]
-    return {**_checked(manifest, Footer, folder / MANIFEST), "rows": rows}
-
-
-def text_beside(path: Path) -> bytes | None:
-    """Return the content of a file beside the parts of a folder; None if there is none.
-
-    Raises:
-        InputError: It cannot be read, or is no file.
-    """
-    if kind := what_is(path):
-        raise InputError(f"{shown_path(path)}: is {kind}.")
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
-
-
-def _checked(text: bytes, kind: type[Stored], path: str | Path) -> dict[str, Any]:
-    try:
-        return parse_stored(text, kind)
-    except StoredError as error:
-        fact = f"{shown_path(path)}: its provenance cannot be read: {error}."
-        raise InputError(fact, "Score the rollouts again.") from None

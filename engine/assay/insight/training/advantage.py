@@ -108,23 +108,17 @@ def advantages(
         in_place=estimator.unscored == "zero in place",
     )
     has_group = table.select(pl.all_horizontal(pl.col(keys).is_not_null())).to_series()
-    column, facts = _by_row(estimator, batch, has_group)
-    left_out = int((~has_group).sum())
-    facts |= {"rows": table.height, "left_out": left_out, "unscored": table.height - left_out - facts["scored"]}
-    words = (
-        (left_out, "without a group: no advantage"),
-        (facts["unscored"], "without a reward: left out"),
-        (facts["undefined"], f"without an advantage in {like}"),
-    )
-    notes = [f"{counted(number, 'row')} {what}" for number, what in words if number]
+    column, facts, notes = _by_row(estimator, batch, has_group, like)
     if estimator.over_tokens and length is None:
         notes.append(f"{like} weighs rows by tokens, here one each: name their column, length")
     chosen = {"like": like, "options": given} if given else {"like": like}
     return Advantages(table.with_columns(column), {**chosen, **facts}, tuple(notes))
 
 
-def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[pl.Series, dict[str, int]]:
-    """Return the advantage of each row of a frame, and numbers of groups and rows."""
+def _by_row(
+    estimator: Estimator, batch: Batch, has_group: pl.Series, like: str
+) -> tuple[pl.Series, dict[str, int], list[str]]:
+    """Return the advantage of each row of a frame, numbers of groups and rows, and notes on those left out."""
     values = estimator.compute(batch) if len(batch.rows) else batch.reward
     if estimator.unscored == "zero in place":  # as ``nan_to_num`` of PyTorch
         values = values.fill_nan(None).fill_null(0.0).clip(-_GREATEST, _GREATEST)
@@ -132,7 +126,16 @@ def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[p
     zero = None if estimator.unscored == "left out" else 0.0
     column = pl.select(pl.when(has_group).then(pl.lit(zero, values.dtype)).alias("advantage")).to_series()
     facts = {"scored": int(batch.is_scored.sum()), "groups": len(batch.sizes), "undefined": finite.null_count()}
-    return column.scatter(batch.rows, finite), facts
+    left_out = int((~has_group).sum())
+    unscored = len(has_group) - left_out - facts["scored"]
+    facts |= {"rows": len(has_group), "left_out": left_out, "unscored": unscored}
+    words = (
+        (left_out, "without a group: no advantage"),
+        (unscored, "without a reward: left out"),
+        (facts["undefined"], f"without an advantage in {like}"),
+    )
+    notes = [f"{counted(number, 'row')} {what}" for number, what in words if number]
+    return column.scatter(batch.rows, finite), facts, notes
 
 
 def columns_of(table: pl.DataFrame, names: Sequence[str] | str, option: str) -> list[str]:
