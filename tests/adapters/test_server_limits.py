@@ -17,14 +17,14 @@ import pytest
 from cases import sized
 
 import assay
-from assay.adapters.serving.bodies import Bodies, Body, Refused, ServerLimits, Structure, row_problem
+from assay.adapters.bodies import Bodies, Body, Refused, ServerLimits, Structure, row_problem
 from harness.bodies import SHAPES, content_of
 
 pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
 
+from assay.adapters.connections import Connection, connection_class  # noqa: E402
 from assay.adapters.reward_server import reward_app  # noqa: E402  (without the packages, there is no server)
-from assay.adapters.serving.connections import Connection, connection_class  # noqa: E402
 from assay.compiling.plan import Plan  # noqa: E402
 
 SPEC = {

@@ -420,8 +420,11 @@ class Counted(str):
 
     __slots__ = ("asked",)
 
+    def __init__(self, _):
+        self.asked = 0
+
     def __getitem__(self, key):
-        self.asked = getattr(self, "asked", 0) + (len(self) if isinstance(key, slice) else 1)
+        self.asked += len(self) if isinstance(key, slice) else 1
         return super().__getitem__(key)
 
 

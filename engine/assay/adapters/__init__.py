@@ -1,4 +1,4 @@
-"""What trainers and evaluators call: one file for each, imported when it is used; no package of theirs is needed to import Assay.
+"""What trainers and evaluators call, imported when it is used; no package of theirs is needed to import Assay.
 
 ``assay.adapters.trl("spec.yaml")`` is a reward function for TRL. The other names work alike; ``verl`` is a module, because verl
 takes a path to one.
@@ -8,20 +8,11 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "dspy": "dspy_metric",
-    "evals": "evaluators.openai_eval",
-    "evaluate": "evaluators.evaluate_metric",
-    "gepa": "gepa_evaluators",
-    "gepa_adapter": "gepa_evaluators",
-    "gepa_batch": "gepa_evaluators",
-    "inspect": "evaluators.inspect_scorer",
-    "lighteval": "evaluators.lighteval_metric",
-    "lm_eval": "evaluators.lm_eval_filter",
-    "nemo_gym": "nemo_gym_verify",
-    "nemo_rl": "nemo_rl_environment",
+    **dict.fromkeys(("evals", "evaluate", "inspect", "lighteval", "lm_eval"), "evaluators"),
+    **dict.fromkeys(("dspy", "gepa", "gepa_adapter", "gepa_batch"), "optimizers"),
+    **dict.fromkeys(("nemo_gym", "nemo_rl", "skyrl"), "environments"),
     "openrlhf": "openrlhf_rewards",
     "row": "row_rewards",
-    "skyrl": "skyrl_environment",
     "trl": "trl_rewards",
 }
 """The function for each package, and the file that has it.

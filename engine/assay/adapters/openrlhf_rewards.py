@@ -25,14 +25,8 @@ _SPECIAL = r"<\|[^|<>]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<(?:bos|eos|pad|sta
 _LEAST = 8
 """Characters of a prompt that OpenRLHF leaves at least, where it cuts its beginning."""
 
-_TRIALS = 32
-"""Places of a prompt where a query may begin that are compared as they are; as a rule, the first is right."""
-
-
 _MOST_REASONS = 1_000
 """Different reasons that are counted."""
-
-_OTHER = "other reasons"
 
 
 def openrlhf(
@@ -73,13 +67,13 @@ def openrlhf(
         except AssayError as error:  # Polars cannot run in this process
             outcomes = [error] * len(rows)
         info = reward_info(outcomes, unscored, checks, reasons)
-        return _only(info) if len(rows) == 1 else info
+        if len(rows) != 1:
+            return info
+        # of numbers OpenRLHF makes tensors of one element
+        logs = {name: value for name, (value,) in info.pop("extra_logs").items()}
+        return {name: value for name, (value,) in info.items()} | {"extra_logs": logs}
 
     return reward_func
-
-
-def _only(info: dict[str, Any]) -> dict[str, Any]:
-    return {name: _only(value) if isinstance(value, dict) else value[0] for name, value in info.items()}
 
 
 def rows_of(
@@ -102,7 +96,10 @@ def rows_of(
 
 
 def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
-    """Return the response within a query, without special tokens at its ends; None if the query does not begin with the prompt."""
+    """Return the response within a query, without special tokens at its ends; None if the query does not begin with the prompt.
+
+    A tokenizer may have put special tokens before the prompt, and OpenRLHF may have cut its beginning.
+    """
     begins = query.find(prompt)
     if begins >= 0 and not _without_special(query[:begins], special).strip():
         return _without_special(query[begins + len(prompt) :], special)
@@ -111,25 +108,13 @@ def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
 
 
 def _kept_end(prompt: str, query: str) -> int | None:
-    first, last = query[:_LEAST], prompt[-_LEAST:]
-    start = prompt.find(first) if len(first) == _LEAST else -1
-    for _ in range(_TRIALS):
-        if start < 0:
-            return None
-        length = len(prompt) - start
-        # the last characters are compared before a copy is made
-        if query.startswith(last, length - _LEAST) and query.startswith(prompt[start:]):
-            return length
-        start = prompt.find(first, start + 1)
-    length = 0 if start < 0 else _overlap(prompt, start, query)
-    return length if length >= _LEAST else None
-
-
-def _overlap(prompt: str, start: int, query: str) -> int:
-    """Return the length of the longest end of ``prompt[start:]`` with which a query begins.
+    """Return the length of the longest end of a prompt with which a query begins; None if there is none.
 
     NOTE: by the algorithm of Knuth, Morris and Pratt, because a text may repeat itself: each character is looked at twice at most.
     """
+    start = prompt.find(query[:_LEAST])
+    if start < 0 or len(query) < _LEAST:
+        return None
     most = min(len(query), len(prompt) - start)
     borders = array("i", [0])  # for each beginning of the query, the longest shorter one with which it ends
     length = 0
@@ -139,15 +124,11 @@ def _overlap(prompt: str, start: int, query: str) -> int:
         length += query[length] == character
         if len(borders) < most:
             borders.append(length)
-    return length
+    return length if length >= _LEAST else None
 
 
 def _without_special(text: str, special: str) -> str:
-    """Return a text without special tokens at its ends.
-
-    NOTE: one look at each token, because a model may repeat one until its response ends: a pattern for the end of a text would begin
-    anew at each, and one for its beginning would keep them all.
-    """
+    # NOTE: one look at each token, and none is kept, because a model may repeat one until its response ends
     begin = 0
     for token in re.finditer(special, text):
         if text[begin : token.start()].strip():
@@ -176,18 +157,18 @@ class Reasons:
         """Count the queries without a reward, and log what is new of them."""
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
-                self._log(logging.ERROR, "A query has no reward", said_by(outcome))
+                level, message, reason = logging.ERROR, "A query has no reward", said_by(outcome)
             elif outcome["reward"] is None:
-                self._log(logging.WARNING, "A query is unscored", outcome["error"])
-
-    def _log(self, level: int, message: str, reason: str) -> None:
-        with self._lock:
-            is_counted = (level, reason) in self._counts or len(self._counts) < _MOST_REASONS
-            key = level, reason if is_counted else _OTHER
-            self._counts[key] += 1
-            number = self._counts[key]
-        if str(number).strip("0") == "1":
-            _logger.log(level, "%s: %s%s", message, key[1], "" if number == 1 else f" ({number:,} so far)")
+                level, message, reason = logging.WARNING, "A query is unscored", outcome["error"]
+            else:
+                continue
+            with self._lock:
+                is_counted = (level, reason) in self._counts or len(self._counts) < _MOST_REASONS
+                reason = reason if is_counted else "other reasons"
+                self._counts[level, reason] += 1
+                number = self._counts[level, reason]
+            if str(number).strip("0") == "1":
+                _logger.log(level, "%s: %s%s", message, reason, "" if number == 1 else f" ({number:,} so far)")
 
 
 def reward_info(

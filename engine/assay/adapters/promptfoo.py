@@ -11,8 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from assay.adapters.golds import with_gold
-from assay.adapters.verdicts import check_columns, checks_of, feedback_of
+from assay.adapters.verdicts import check_columns, verdict_of, with_gold
 from assay.errors import UsageError
 from assay.names import COMPLETION
 from assay.scoring.batching import plan_of
@@ -46,10 +45,10 @@ def get_assert(output: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     variables = context.get("vars") or {}
     row = {"prompt": context.get("prompt"), **variables, "vars": variables, COMPLETION: text}
     result = plan.score_rows([with_gold(row, config.get("gold", "answer"))]).row(0, named=True)
-    reason = feedback_of(result)
+    verdict = verdict_of(result, check_columns(plan))
     return {
-        "pass": bool(result["passed"]),
-        "score": result["reward"] or 0.0,
-        "reason": reason if reason or not result["passed"] else "all checks pass",
-        "namedScores": checks_of(result, check_columns(plan)),
+        "pass": bool(verdict["passed"]),
+        "score": verdict["reward"] or 0.0,
+        "reason": verdict["feedback"] or ("all checks pass" if verdict["passed"] else ""),
+        "namedScores": verdict["checks"],
     }

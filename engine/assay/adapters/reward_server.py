@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from assay.adapters.bodies import Bodies, Body, Refused, ServerLimits, row_problem
+from assay.adapters.connections import Admitted, connection_class, most_connections
 from assay.adapters.openrlhf_rewards import Reasons, reward_info, rows_of
-from assay.adapters.serving.bodies import Bodies, Body, Refused, ServerLimits, row_problem
-from assay.adapters.serving.connections import Admitted, connection_class, most_connections
 from assay.adapters.verdicts import score_names
 from assay.compiling.first_batches import check_given
 from assay.compiling.plan import Plan

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from assay.adapters.golds import Unscored, number_of
-from assay.adapters.verdicts import check_columns, checks_of, feedback_of
+from assay.adapters.verdicts import Unscored, check_columns, number_of, verdict_of
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
@@ -56,22 +55,12 @@ class RowReward:
             ColumnsError: The first rollouts have no column that a check reads.
             FailedRunError: The rollout cannot be scored, and ``unscored`` is ``raise``.
         """
-        return self._shown(self._batcher.score_sync(_row(completion, columns)))
+        return self._shown(self._batcher.score_sync({**plain(columns), COMPLETION: plain(completion)}))
 
     async def acall(self, completion: Any, **columns: Any) -> dict[str, Any]:
         """Score a rollout, as a call does, without blocking the event loop."""
-        return self._shown(await self._batcher.score(_row(completion, columns)))
+        return self._shown(await self._batcher.score({**plain(columns), COMPLETION: plain(completion)}))
 
     def _shown(self, result: dict[str, Any]) -> dict[str, Any]:
         reward = result["reward"] if self._unscored is None else number_of(result, self._unscored)
-        return {
-            "reward": reward,
-            "passed": result["passed"],
-            "feedback": feedback_of(result),
-            "error": result["error"],
-            "checks": checks_of(result, self._checks),
-        }
-
-
-def _row(completion: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    return {**plain(columns), COMPLETION: plain(completion)}
+        return verdict_of(result, self._checks) | {"reward": reward}

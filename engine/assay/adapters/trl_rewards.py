@@ -1,29 +1,40 @@
-"""Reward functions for the trainers of TRL: GRPO, RLOO, AsyncGRPO, and GDPO with a function for each check.
+"""Reward functions for the trainers of TRL: GRPO, RLOO, AsyncGRPO, and GDPO with a function for each check; and what counts at a step.
 
 Read from trl 1.16.0: ``GRPOTrainer._calculate_rewards`` and ``RLOOTrainer._calculate_rewards``.
 """
 
+import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from assay.adapters.curriculum import Curriculum, Stages
-from assay.adapters.golds import with_gold
-from assay.adapters.verdicts import check_columns
+from assay.adapters.verdicts import check_columns, with_gold
+from assay.compiling.first_batches import check_given
 from assay.compiling.plan import Plan
-from assay.errors import UsageError
+from assay.errors import UsageError, did_you_mean
 from assay.insight.training.filtering import filter_of, keep_groups
 from assay.scoring.batching import Verifiers, plan_of
 from assay.system.processes import prepare_process
 
+Stage = Mapping[str, float] | Verifiers
+"""Weights of checks by their ids, the others unchanged; or verifiers."""
+
+Stages = Mapping[int, Stage] | Callable[[int], Stage]
+"""The stage at each step, from the step on at which it begins."""
+
 Rewards = list[float | None]
+_Log = Callable[[str, Any], Any]
 
 _GROUP = "group"
 """The column with the number of a completion's group."""
+
+_MOST_PLANS = 64
+"""Plans that are kept for the weights of other steps."""
 
 
 def trl(
@@ -68,21 +79,94 @@ def trl(
         )
     plan = plan_of(spec, strict=strict)
     name = name or plan.verifiers[0].id
-    stages = None if curriculum is None else Curriculum(plan, curriculum, strict=strict)
-    scores = _Pass(plan, name, gold, stages, _keeper(keep_groups) if isinstance(keep_groups, str) else keep_groups)
+    stages = None if curriculum is None else Curriculum(plan, curriculum, strict)
+    if isinstance(keep_groups, str):
+        filter_of(keep_groups)  # an unknown name shows here, not with the first batch
+        keep_groups = partial(_kept, like=keep_groups)
+    scores = _Pass(plan, name, gold, stages, keep_groups)
     if not per_check:
         return RewardOfPass(scores, "reward", name)
     columns = check_columns(plan)
     return [RewardOfPass(scores, column, f"{name}/{short}", weight) for column, (short, weight) in columns.items()]
 
 
-def _keeper(like: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    filter_of(like)  # an unknown name shows here, not with the first batch
-    return partial(_kept, like=like)
-
-
 def _kept(frame: pl.DataFrame, like: str) -> pl.DataFrame:
     return keep_groups(frame, _GROUP, like=like).frame
+
+
+def _ignore(name: str, value: Any) -> None:
+    del name, value
+
+
+class Curriculum:
+    """The plan of each step; weights are of the checks of ``plan``, which counts before the first stage."""
+
+    def __init__(self, plan: Plan, stages: Stages, strict: bool) -> None:
+        self._plan = plan
+        self._stages = stages
+        self._strict = self._awaits_columns = strict
+        self._plans: dict[Any, tuple[Stage, Plan]] = {}
+        if isinstance(stages, Mapping):
+            for step, stage in stages.items():
+                if not isinstance(step, int):
+                    raise UsageError(f"curriculum: {step!r} is no step.", "Expected whole numbers: {0: …, 500: …}.")
+                self._compiled(step, stage)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Curriculum, (self._plan, self._stages, self._strict)
+
+    def plan(self, state: Any) -> Plan:
+        """Return what counts, given the trainer's state."""
+        if (step := getattr(state, "global_step", None)) is None:
+            raise UsageError("curriculum: the trainer gives no trainer_state, and so no step.")
+        if not isinstance(self._stages, Mapping):
+            return self._compiled(step, self._stages(step))
+        steps = sorted(self._stages)
+        place = bisect_right(steps, step)
+        return self._compiled(step, self._stages[steps[place - 1]]) if place else self._plan
+
+    def look(self, given: Collection[str]) -> None:
+        """Look in the first batch for the columns that later stages read."""
+        if self._awaits_columns:
+            for _, plan in self._plans.values():
+                check_given(plan.verifiers, given)
+            self._awaits_columns = False
+
+    def _compiled(self, step: int, stage: Stage) -> Plan:
+        weights = None
+        if isinstance(stage, Mapping) and all(isinstance(value, int | float) for value in stage.values()):
+            weights = stage
+        # NOTE: the stage is kept beside its plan, so that no other has its id
+        key = id(stage) if weights is None else tuple(sorted(weights.items()))
+        if key not in self._plans:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            made = plan_of(stage, strict=self._strict) if weights is None else _weighted(self._plan, weights, step)
+            self._plans[key] = stage, made
+        return self._plans[key][1]
+
+
+def _weighted(plan: Plan, weights: Mapping[str, float], step: int) -> Plan:
+    columns = {short: column for column, (short, _) in check_columns(plan).items()}
+    for check, weight in weights.items():
+        if check not in columns:
+            hint = did_you_mean(check, columns) or f"Checks: {', '.join(columns)}."
+            raise UsageError(f"curriculum, step {step}: there is no check {check!r}.", hint)
+        if not (math.isfinite(weight) and weight >= 0):
+            raise UsageError(f"curriculum, step {step}: the weight of {check!r} is {weight}.", "Expected at least 0.")
+    by_column = {columns[check]: float(weight) for check, weight in weights.items()}
+    verifiers = []
+    for verifier in plan.verifiers:
+        if verifier.share is not None:  # a member of a rubric
+            weight = by_column.get(f"score/{verifier.id}", verifier.share.weight)
+            verifiers.append(replace(verifier, share=replace(verifier.share, weight=weight)))
+            continue
+        weighed = {spec: by_column.get(f"check/{verifier.id}/{spec.id}", spec.weight) for spec in verifier.checks}
+        changed = replace(verifier, checks=tuple(replace(spec, weight=weight) for spec, weight in weighed.items()))
+        if all(spec.role == "weight" and not spec.weight for spec in changed.runnable):
+            raise UsageError(f"curriculum, step {step}: all weights of {verifier.id} are 0.", "One has to be above.")
+        verifiers.append(changed)
+    return replace(plan, verifiers=tuple(verifiers))
 
 
 @dataclass
@@ -90,20 +174,13 @@ class _Pass:
     """The scores of a batch, which the functions of one trainer share.
 
     NOTE: a trainer gives the same list of completions to all of its functions; a function that comes a second time begins a new pass.
-
-    Attributes:
-        plan: The verifiers.
-        name: The name in the trainer's tables.
-        gold: The dataset's column of golds.
-        curriculum: What counts at a step; None if it is always the same.
-        keep: Returns the rows of the groups that train; None if all do.
     """
 
     plan: Plan
     name: str
     gold: str
     curriculum: Curriculum | None = None
-    keep: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    keep: Callable[[pl.DataFrame], pl.DataFrame] | None = None  # returns the rows of the groups that train
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,7 +190,9 @@ class _Pass:
     def __reduce__(self) -> tuple[object, ...]:
         return _Pass, (self.plan, self.name, self.gold, self.curriculum, self.keep)
 
-    def column(self, name: str, completions: Any, columns: Mapping[str, Any], state: Any, logs: "_Logs") -> Rewards:
+    def column(
+        self, name: str, completions: Any, columns: Mapping[str, Any], state: Any, extra: _Log, metric: _Log
+    ) -> Rewards:
         prepare_process()  # before the lock, which a fork may have copied from a thread that scores
         with self._lock:
             if self._of is None or self._of[0] is not completions or name in self._served:
@@ -122,46 +201,34 @@ class _Pass:
                     self.curriculum.look(rows)
                     plan = self.curriculum.plan(state)
                 scores = plan.score_rows(rows)
-                logs.write(self.name, scores, check_columns(plan))
+                for column in ("feedback", "error"):
+                    extra(f"{self.name}_{column}", scores[column].fill_null("").to_list())
+                if scores.height:
+                    means = {short: scores[column].mean() for column, (short, _) in check_columns(plan).items()}
+                    for short, mean in (means | {"unscored": scores["reward"].null_count() / scores.height}).items():
+                        if isinstance(mean, float):
+                            metric(f"{self.name}/{short}", mean)
                 if self.keep is not None:
-                    scores = self._trained(scores, columns.get("prompt"), logs)
+                    scores = self._trained(scores, self.keep, columns.get("prompt"), metric)
                 self._of, self._served = (completions, scores), set()
             self._served.add(name)
             rewards: Rewards = self._of[1][name].to_list()
             return rewards
 
-    def _trained(self, scores: pl.DataFrame, prompts: Any, logs: "_Logs") -> pl.DataFrame:
+    def _trained(
+        self, scores: pl.DataFrame, keep: Callable[[pl.DataFrame], pl.DataFrame], prompts: Any, metric: _Log
+    ) -> pl.DataFrame:
+        """Return results that are null in the groups that are not kept."""
         if prompts is None:
             raise UsageError("keep_groups: the trainer gives no prompts, by which it would know the groups.")
-        assert self.keep is not None  # noqa: S101  (a caller's condition)
         prompt = pl.Series("prompt", [None if each is None else str(each) for each in prompts], dtype=pl.String)
         groups = scores.with_columns(prompt, prompt.rle_id().alias(_GROUP))
-        kept = self.keep(groups)[_GROUP].unique()
+        kept = keep(groups)[_GROUP].unique()
         is_kept = groups[_GROUP].is_in(kept.implode())
         if scores.height:
-            logs.metric(f"{self.name}/groups_kept", len(kept) / groups[_GROUP].n_unique())
+            metric(f"{self.name}/groups_kept", len(kept) / groups[_GROUP].n_unique())
         names = [name for name, dtype in scores.schema.items() if dtype.is_numeric()]
         return scores.with_columns(pl.when(is_kept).then(pl.col(names)))
-
-
-class _Logs:
-    def __init__(self, extra: Callable[..., Any] | None, metric: Callable[..., Any] | None) -> None:
-        self._extra = extra
-        self._metric = metric
-
-    def metric(self, name: str, value: float) -> None:
-        if self._metric is not None:
-            self._metric(name, value)
-
-    def write(self, name: str, scores: pl.DataFrame, checks: Mapping[str, tuple[str, float]]) -> None:
-        if self._extra is not None:
-            for column in ("feedback", "error"):
-                self._extra(f"{name}_{column}", scores[column].fill_null("").to_list())
-        if scores.height:
-            means = {short: scores[column].mean() for column, (short, _) in checks.items()}
-            for short, mean in (means | {"unscored": scores["reward"].null_count() / scores.height}).items():
-                if isinstance(mean, float):
-                    self.metric(f"{name}/{short}", mean)
 
 
 class RewardOfPass:
@@ -201,4 +268,5 @@ class RewardOfPass:
             columns: Columns of the dataset, and what else the trainer passes.
         """
         given = columns if prompts is None else {**columns, "prompt": prompts}
-        return self.scores.column(self.column, completions, given, trainer_state, _Logs(log_extra, log_metric))
+        logs = log_extra or _ignore, log_metric or _ignore
+        return self.scores.column(self.column, completions, given, trainer_state, *logs)

@@ -1,4 +1,4 @@
-"""Results of a row as evaluators take them: words about it, and a score for each check under a short name."""
+"""What adapters share: golds under the name that a trainer's data gives them, and results as numbers, words and scores of checks."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,15 +7,51 @@ from typing import Any
 
 from assay.checks.golds import GoldCheck
 from assay.compiling.plan import Plan
+from assay.errors import FailedRunError, UsageError, listed
 from assay.expressions.completion import completion_text
-from assay.names import COMPLETION
+from assay.names import COMPLETION, EXPECTED
 from assay.steps.subject import Subject
 from assay.values.arguments import MEMO, RAW
 from assay.values.references import gold_text
 
+_ANSWER = "answer"
 
-def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
-    """Return the result column of each check, with a short name and its weight."""
+Unscored = str | float
+"""What a trainer that takes numbers only gets for an unscored rollout: a number, or ``raise``."""
+
+Columns = Mapping[str, tuple[str, float]]
+"""The result column of each check, with a short name and its weight."""
+
+
+def with_gold(columns: Mapping[str, Any], gold: str) -> dict[str, Any]:
+    """Return columns, or a row, with the golds under the name that checks and functions read."""
+    if gold in (_ANSWER, EXPECTED):
+        return dict(columns)
+    if gold not in columns:
+        raise UsageError(f"gold={gold!r}: there is no such column.", f"Columns: {listed([*columns])}.")
+    return {name: value for name, value in columns.items() if name != EXPECTED} | {_ANSWER: columns[gold]}
+
+
+def check_unscored(unscored: Unscored) -> None:
+    """Check that an option is a number or ``raise``."""
+    if not isinstance(unscored, int | float) and unscored != "raise":
+        raise UsageError(f"unscored={unscored!r}: expected a number, or 'raise'.")
+
+
+def number_of(result: Mapping[str, Any], unscored: Unscored) -> float:
+    """Return the reward of a result as a number."""
+    check_unscored(unscored)  # at the first rollout, not at the first unscored one
+    if (reward := result["reward"]) is not None:
+        return float(reward)
+    if unscored != "raise":
+        return float(unscored)
+    raise FailedRunError(
+        f"A rollout cannot be scored: {result['error']}", "With unscored=0.0 such a rollout gets that reward."
+    )
+
+
+def check_columns(plan: Plan) -> Columns:
+    """Return the result column of each check of a plan."""
     several = len(plan.verifiers) > 1
     columns: dict[str, tuple[str, float]] = {}
     for verifier in plan.verifiers:
@@ -24,11 +60,8 @@ def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
         for column, spec in present.items():
             columns[column] = (f"{verifier.id}/{spec.id}" if several else spec.id), float(spec.weight)
         if not present and (column := f"score/{verifier.id}") in plan.results:  # a function is its own verifier
-            of_member = None if verifier.share is None else verifier.share.weight
-            columns[column] = (
-                verifier.id,
-                float(sum(spec.weight for spec in verifier.checks) if of_member is None else of_member),
-            )
+            weights = [spec.weight for spec in verifier.checks] if verifier.share is None else [verifier.share.weight]
+            columns[column] = verifier.id, float(sum(weights))
     return columns
 
 
@@ -37,14 +70,24 @@ def score_names(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(("check/", "score/"))]
 
 
-def checks_of(result: Mapping[str, Any], columns: Mapping[str, tuple[str, float]]) -> dict[str, float]:
+def checks_of(result: Mapping[str, Any], columns: Columns) -> dict[str, float]:
     """Return the scores of the checks that ran, by their short names."""
     return {short: float(result[column]) for column, (short, _) in columns.items() if result[column] is not None}
 
 
-def feedback_of(result: Mapping[str, Any]) -> str:
-    """Return what a person, or a model that reflects, reads about a row: its feedback, or why it is unscored."""
-    return (result["feedback"] if result["reward"] is not None else result["error"]) or ""
+def verdict_of(result: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
+    """Return the results of a row as evaluators take them: words about it, and the scores of its checks.
+
+    The feedback is what a person, or a model that reflects, reads: of an unscored row, why it is.
+    """
+    is_scored = result["reward"] is not None
+    return {
+        "reward": result["reward"],
+        "passed": result["passed"],
+        "feedback": result["feedback" if is_scored else "error"] or "",
+        "error": result["error"],
+        "checks": checks_of(result, columns),
+    }
 
 
 def mean_of_scored(values: Sequence[float | None]) -> float:
@@ -54,7 +97,7 @@ def mean_of_scored(values: Sequence[float | None]) -> float:
 
 
 def answer_subject(plan: Plan) -> Subject:
-    """Return where a row's answer is, to compare with those of other rows, as majority votes do."""
+    """Return what the first check reads that compares with a gold, else the first with steps: a row's answer, as majority votes compare it."""
     checks = [spec for verifier in plan.verifiers for spec in verifier.nodes if spec.group is None]
     of_gold = [spec for spec in checks if isinstance(spec.check, GoldCheck) and spec.check.compares]
     return next((spec.subject for spec in of_gold[:1] or checks if spec.subject is not None), Subject())

@@ -9,8 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.adapters.golds import Unscored, number_of, with_gold
-from assay.adapters.verdicts import check_columns, checks_of, feedback_of
+from assay.adapters.verdicts import Unscored, check_columns, number_of, verdict_of, with_gold
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
@@ -53,20 +52,18 @@ def reward(
     checks = check_columns(batcher.plan)
     name = name or batcher.plan.verifiers[0].id
 
-    def shown(result: Mapping[str, Any]) -> dict[str, Any]:
-        return {"passed": result["passed"], "feedback": feedback_of(result), "error": result["error"]}
-
     async def of_trace(task: Any, trace: Any) -> float:
         result = await batcher.score(with_gold(_row_of_trace(task, trace), gold))
-        trace.record_metrics({f"{name}/{check}": score for check, score in checks_of(result, checks).items()})
-        trace.info[name] = shown(result)
+        verdict = verdict_of(result, checks)
+        trace.record_metrics({f"{name}/{check}": score for check, score in verdict["checks"].items()})
+        trace.info[name] = {field: verdict[field] for field in ("passed", "feedback", "error")}
         return number_of(result, unscored)
 
     async def of_group(completions: Sequence[Any], answers: Sequence[Any], states: Sequence[Any]) -> list[float]:
         rows = [with_gold(_row_of_state(*each), gold) for each in zip(completions, answers, states, strict=True)]
         results = batcher.plan.score_rows(rows).to_dicts()
         for state, result in zip(states, results, strict=True):
-            state[name] = {**shown(result), "checks": checks_of(result, checks)}
+            state[name] = {field: value for field, value in verdict_of(result, checks).items() if field != "reward"}
             if result["reward"] is None:
                 _logger.error("A rollout cannot be scored: %s", result["error"])
         number = 0.0 if unscored == "raise" else unscored

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from assay.adapters.golds import Unscored, check_unscored, number_of
-from assay.adapters.verdicts import answer_of, answer_subject, score_names
+from assay.adapters.verdicts import Unscored, answer_of, answer_subject, check_unscored, number_of, score_names
 from assay.compiling.requirements import needed_columns, referred_columns
 from assay.errors import RAISED, UsageError
 from assay.scoring.batching import Batcher, Verifiers

@@ -1,20 +1,23 @@
-"""Evaluators for GEPA: the feedback of the checks is what its reflection model reads, and their scores are its objectives.
+"""What optimisers of prompts call: evaluators for GEPA, whose reflection model reads the feedback of the checks, and a metric for DSPy.
 
-GEPA takes numbers only, and an exception ends its run: a rollout that cannot be scored, or whose program raised, has the score
-``unscored``, and the reason as feedback. Read from gepa 0.1.4: ``core/adapter.py``, ``adapters/default_adapter`` and
-``adapters/optimize_anything_adapter``.
+GEPA and DSPy take numbers only, and an exception ends a run of GEPA: a rollout that cannot be scored, or whose program raised, has the
+score ``unscored``, and the reason as feedback. Read from gepa 0.1.4 (``core/adapter.py``, ``adapters/default_adapter``,
+``adapters/optimize_anything_adapter``) and dspy 3.4.1 (``teleprompt/gepa``, ``teleprompt/bootstrap.py``).
 """
 
 import asyncio
+import importlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.adapters.verdicts import check_columns, checks_of, feedback_of
+from assay.adapters.verdicts import check_columns, verdict_of
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.compiling.requirements import needed_columns
-from assay.errors import RAISED, ColumnsError, package, said_by
+from assay.errors import RAISED, ColumnsError, UsageError, did_you_mean, listed, package, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
+from assay.values.plain import plain
 
 Run = Callable[[Any, Any], Any]
 """A program: a candidate and an example to a completion; it may be async."""
@@ -131,6 +134,41 @@ class BatchAdapter:
         return {component: list(records) for component in components_to_update}
 
 
+def dspy(
+    spec: Verifiers, *, field: str | None = None, unscored: float = 0.0, strict: bool = True
+) -> Callable[..., Any]:
+    """Return a metric: score, feedback, and the scores of the checks as objectives. Calls of several threads are scored together.
+
+    The fields of an example are columns, ``answer`` among them. DSPy takes numbers only, so a prediction that cannot be scored has the
+    score ``unscored``, and the reason as feedback. Where an optimiser asks whether a trace is an example to learn from, the metric says
+    whether it passed.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        field: The field of a prediction that is the completion; by default its last one. What is not text is read as JSON.
+        unscored: The score of a prediction that cannot be scored.
+        strict: As of ``assay.compile``.
+
+    Returns:
+        ``metric(gold, pred, trace, pred_name, pred_trace)``.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        UsageError: DSPy is not installed; or, from the metric, a prediction has no such field.
+    """
+    with package("DSPy", "dspy"):
+        from dspy import Prediction
+    scorer = Scorer(spec, unscored, strict=strict)
+
+    def metric(gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None) -> Any:
+        (outcome,) = scorer.outcomes([(dict(gold.items()), _completion(pred, field))])
+        if trace is not None and pred_name is None and pred_trace is None:  # a few-shot optimiser collects examples
+            return outcome["passed"]
+        return Prediction(score=outcome["score"], feedback=outcome["feedback"], objective_scores=outcome["checks"])
+
+    return metric
+
+
 class Scorer:
     """Scores of pairs of an example and a completion, as plain mappings."""
 
@@ -142,9 +180,28 @@ class Scorer:
 
     def run(self, run: Run, pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, Any]]:
         """Run a program on pairs of a candidate and an example, and score the completions in one pass."""
-        completions = _completions(run, pairs)
-        examples = [example for _, example in pairs]
-        return self.outcomes(list(zip(examples, completions, strict=True)))
+
+        def called(candidate: Any, example: Any) -> Any:
+            try:
+                return run(candidate, example)
+            except RAISED as error:
+                return error
+
+        async def awaited(value: Any) -> Any:
+            try:
+                return await maybe_await(value)
+            except RAISED as error:
+                return error
+
+        async def together() -> list[Any]:
+            return await asyncio.gather(*map(awaited, completions))
+
+        completions = [called(*pair) for pair in pairs]
+        if any(map(asyncio.iscoroutine, completions)):
+            completions = in_own_loop(together, _THREADS)
+        return self.outcomes(
+            [(example, completion) for (_, example), completion in zip(pairs, completions, strict=True)]
+        )
 
     def outcomes(self, pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, Any]]:
         """Score pairs of an example and a completion; in the place of a completion may be what the program raised."""
@@ -160,14 +217,14 @@ class Scorer:
     def _outcome(self, example: Any, completion: Any, result: Any) -> dict[str, Any]:
         failure = next((each for each in (completion, result) if isinstance(each, BaseException)), None)
         raised = None if failure is None else said_by(failure)
-        unscored = failure is not None or result["reward"] is None
+        verdict: dict[str, Any] = {"reward": None} if failure is not None else verdict_of(result, self._checks)
+        unscored = verdict["reward"] is None
         names = (short for short, _ in self._checks.values())
-        checks = dict.fromkeys(names, self._unscored) if unscored else checks_of(result, self._checks)
         return {
-            "score": self._unscored if unscored else float(result["reward"]),
-            "feedback": raised or feedback_of(result),
-            "checks": checks,
-            "passed": not unscored and bool(result["passed"]),
+            "score": self._unscored if unscored else float(verdict["reward"]),
+            "feedback": raised or verdict["feedback"],
+            "checks": dict.fromkeys(names, self._unscored) if unscored else verdict["checks"],
+            "passed": not unscored and bool(verdict["passed"]),
             "completion": None if isinstance(completion, BaseException) else completion,
             "shown": raised or completion,
             "inputs": _inputs(example, self._golds),
@@ -177,28 +234,6 @@ class Scorer:
 def _side_info(outcome: Mapping[str, Any]) -> dict[str, Any]:
     inputs = {} if outcome["inputs"] is None else {"Input": outcome["inputs"]}
     return {**inputs, "Output": outcome["shown"], "Feedback": outcome["feedback"], "scores": outcome["checks"]}
-
-
-def _completions(run: Run, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-
-    async def awaited(value: Any) -> Any:
-        try:
-            return await maybe_await(value)
-        except RAISED as error:
-            return error
-
-    async def together() -> list[Any]:
-        return await asyncio.gather(*map(awaited, values))
-
-    values = [_called(run, candidate, example) for candidate, example in pairs]
-    return in_own_loop(together, _THREADS) if any(map(asyncio.iscoroutine, values)) else values
-
-
-def _called(run: Run, candidate: Any, example: Any) -> Any:
-    try:
-        return run(candidate, example)
-    except RAISED as error:
-        return error
 
 
 def _columns(example: Any) -> dict[str, Any]:
@@ -219,7 +254,16 @@ def _inputs(example: Any, golds: set[str]) -> Any:
 
 
 def _of_gepa(module: str, name: str) -> Any:
-    import importlib
-
     with package("GEPA", "gepa"):
         return getattr(importlib.import_module(f"gepa.{module}"), name)
+
+
+def _completion(pred: Any, field: str | None) -> str | None:
+    names = list(pred.keys())
+    name = field or (names[-1] if names else "")
+    if name not in names:
+        raise UsageError(
+            f"The prediction has no field `{name}`.", did_you_mean(name, names) or f"It has {listed(names)}."
+        )
+    value = plain(pred[name])
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)

@@ -13,6 +13,7 @@ def register() -> None:
 
     of_each = [mean(), stderr()]
 
+    # no argument is named ``spec``, which Inspect keeps for itself
     @scorer(metrics=of_each)  # type: ignore[untyped-decorator]
     def reward(file: str, **options: Any) -> Scorer:
         from assay.adapters import inspect
