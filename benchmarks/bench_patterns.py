@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from assay.calls.limits import Limits
-from assay.expressions.lane import layers
-from assay.expressions.regex.search import lanes, search_expr
+from assay.expressions.lane import lanes_read, layers
+from assay.expressions.regex.search import search_expr
 from assay.names import TEXT
 from harness.patterns import PATTERNS, SIZES, pattern_texts
 from harness.table import at_most, line, per_row
@@ -66,9 +66,11 @@ def timed(function):
 
 
 def found(pattern, frame):
-    for layer in layers(lanes(pattern, Limits()), frame.schema):
+    with lanes_read() as lanes:
+        expr = search_expr(pattern, limits=Limits())
+    for layer in layers(lanes, frame.schema):
         frame = frame.with_columns(layer)
-    return frame.select(search_expr(pattern)).to_series()
+    return frame.select(expr).to_series()
 
 
 def least(costs):

@@ -4,7 +4,6 @@ from assay import testing as testing
 from assay._version import __version__ as __version__
 from assay.checks.base import Check as Check
 from assay.checks.base import Example as Example
-from assay.checks.base import Params as Params
 from assay.checks.base import Row as Row
 from assay.checks.registry import CHECKS as CHECKS
 from assay.classes.in_process import InProcessVerifier as InProcessVerifier
@@ -86,5 +85,6 @@ from assay.types import RolloutScore as RolloutScore
 from assay.types import RolloutScores as RolloutScores
 from assay.types import SamplingArgs as SamplingArgs
 from assay.types import State as State
+from assay.values.params import Params as Params
 from assay.writing.footers import read_provenance as read_provenance
 from assay.writing.registry import Registry as Registry

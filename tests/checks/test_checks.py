@@ -203,7 +203,7 @@ def test_a_check_is_documented_by_its_class(check):
 
 
 def test_names_are_unique_and_complete():
-    names = [name for check in CHECKS for name in (check.type, *check.aliases)]
+    names = [name for check in CHECKS for name in (check.type, *check.traits.aliases)]
     assert list(BUILTIN) == names
     assert sorted(names) == sorted(
         [

@@ -8,10 +8,10 @@ from cases import sized
 from pydantic import model_validator
 
 from assay import Check, load_verifier, score
-from assay.checks.base import Params
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
+from assay.values.params import Params
 
 pytestmark = pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")
 

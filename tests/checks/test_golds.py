@@ -12,7 +12,7 @@ from hostile import hostile_pieces
 
 from assay import CHECKS, load_verifier, score
 from assay.checks.base import Check, GoldKind
-from assay.expressions.lane import about, layers
+from assay.expressions.lane import about, lanes_read, layers
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
@@ -27,12 +27,12 @@ def check_of(name, **params):
 
 def scores(check, texts, golds=None):
     """Scores by columns, with a gold for each text, or with the check's own."""
-    dtype = pl.List(pl.String) if check.gold_kind.of_lists and isinstance(texts[0], list) else pl.String
+    dtype = pl.List(pl.String) if check.golds.of_lists and isinstance(texts[0], list) else pl.String
     frame = pl.DataFrame({"text": pl.Series(texts, dtype=dtype), "gold": pl.Series(golds or [""] * len(texts))})
-    with about("text"):
-        for layer in layers(check.lanes(), frame.schema):
+    with about("text"), lanes_read() as lanes:
+        expr = check.expr() if golds is None else check.score_expr(pl.col("gold"))
+        for layer in layers(lanes, frame.schema):
             frame = frame.with_columns(layer)
-        expr = check.expr() if golds is None else check.expr_by(pl.col("gold"))
         return frame.select(score=expr.cast(pl.Float64))["score"].to_list()
 
 
@@ -79,7 +79,7 @@ def test_a_column_of_golds_scores_as_the_row_does(name, params):
 
 
 def test_words_have_no_column_of_golds():
-    assert check_of("contains", value="a", word=True).expr_by(pl.col("gold")) is None
+    assert check_of("contains", value="a", word=True).compare(pl.col("gold")) is None
 
 
 @pytest.mark.parametrize("kind", ["list", "set", "multiset", "subset", "f1"])
@@ -232,11 +232,11 @@ def test_squad():
 
 def test_golds_without_words_count_only_where_all_are():
     check = check_of("equals", value="", normalize="squad")
-    counting = check.gold_kind.counting(check.params)
+    counting = check.golds.counting(check.params)
     assert counting(["The", "cat", "!"]) == ["cat"]
     assert counting(["The", "!"]) == ["The"]
     assert counting([]) == []
-    assert check.gold_kind.counting(check_of("equals", value="").params) is None
+    assert check.golds.counting(check_of("equals", value="").params) is None
 
 
 def test_golds_without_words_do_not_count_in_columns_either():
@@ -327,7 +327,7 @@ def rows_with(texts, rng):
 def test_rows_bring_lists_of_golds(name, params, small):
     rng = random.Random(f"{name}{params}")
     rows = [*rows_with(hostile_pieces(sized(2_000, 60), seed=rng.randrange(1 << 30)), rng)]
-    gold = BY_TYPE[name].gold
+    gold = BY_TYPE[name].golds.param
     kept = {"missingGold": "fail", **params}
     specs = [{"type": name, gold: {"column": path}, **kept} for path in ("golds", "metadata.gold")]
     specs += [{"type": name, gold: {"column": "golds"}, "goldOn": ["strip", {"remove": ["a"]}], **kept}]
@@ -425,6 +425,6 @@ def test_a_class_may_say_how_it_takes_golds_in_the_former_words():
         type = "worst"
         every_gold = True
 
-    assert Whole.gold_kind == GoldKind(whole=True, of_lists=True, same_params=("at",))
-    assert Worst.gold_kind == GoldKind(whole=True, of_lists=True, same_params=("at",), worst=True)
-    assert Check.gold_kind == GoldKind()
+    assert Whole.golds == GoldKind(whole=True, of_lists=True, same_params=("at",))
+    assert Worst.golds == GoldKind(whole=True, of_lists=True, same_params=("at",), worst=True)
+    assert Check.golds == GoldKind()

@@ -68,7 +68,7 @@ def warned_of(kind):
 
 
 def test_every_type_that_has_libraries_is_listed_here():
-    assert {check.type for check in CHECKS if check.libraries} == set(NEEDS) - {
+    assert {check.type for check in CHECKS if check.traits.libraries} == set(NEEDS) - {
         "regex"
     }  # which has another flavor, too
 

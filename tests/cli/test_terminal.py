@@ -217,7 +217,7 @@ def test_the_listing_shows_every_type_with_its_params():
     assert "contains (must_contain)\n" in found
     assert "\n  - value (or text): string " in found
     assert "\n  - caseSensitive: boolean [false] " in found
-    names = [" ".join([check.type, *(f"({alias})" for alias in check.aliases)]) for check in assay.CHECKS]
+    names = [" ".join([check.type, *(f"({alias})" for alias in check.traits.aliases)]) for check in assay.CHECKS]
     assert [line for line in found.splitlines() if line and not line.startswith(" ")] == names
 
 

@@ -147,7 +147,7 @@ def _refers(check):
         verifier = load_verifier({"checks": [check]}, strict=True)
     except SpecError:
         return False
-    return any(spec.check.references for spec in verifier.nodes)
+    return any(spec.check.traits.references for spec in verifier.nodes)
 
 
 def pool(check, name):
@@ -321,7 +321,7 @@ def _structure(values, kind):
 
 
 def _compares_texts(check):
-    return check.gold != "" and not check.gold_kind.is_json and not check.gold_kind.measured
+    return check.golds.param != "" and not check.golds.is_json and not check.golds.measured
 
 
 @dataclass(frozen=True)
@@ -350,7 +350,7 @@ def case(seed, number):
     if kind == "numbers" and not _compares_texts(check):
         kind = "typed"
     if kind == "numbers":
-        taken = [(number, name) for number, name in taken if _field(check, name) == check.gold]
+        taken = [(number, name) for number, name in taken if _field(check, name) == check.golds.param]
     example, name = rng.choice(taken) if taken and rng.random() < 0.85 else (rng.randrange(len(check.examples)), None)
     table = _table(rng, check, pool(check, name), kind)
     drawn = _check(rng, check, example, name, {field.name: field.type for field in table.schema})

@@ -25,7 +25,7 @@ import polars as pl
 import assay
 from assay import get_verifier
 from assay.calls.limits import Limits
-from assay.checks.base import RunCheck
+from assay.checks.base import RowAwareCheck
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
 from assay.functions import registry as fns
@@ -450,8 +450,8 @@ def settings(rng, number):
 def run(seed, number, counts, tried=None):
     kind, frame, verifiers, rng = case(seed, number)
     found = []
-    checks = [spec.check for one in verifiers for spec in one.runnable if isinstance(spec.check, RunCheck)]
-    grouped = any(check.whole for check in checks)
+    checks = [spec.check for one in verifiers for spec in one.runnable if isinstance(spec.check, RowAwareCheck)]
+    grouped = any(check.traits.sees_all for check in checks)
     with own_functions(kind):
         expected = score_rows(frame.to_dicts(), verifiers)
         for values in ({}, *settings(rng, number)):

@@ -158,7 +158,7 @@ def checks():
             verifier = load_verifier({"checks": [{"type": check.type, "params": dict(params)}]})
             rest = next((_rest(example) for example in check.examples if example.params == params), {})
             yield f"{check.type} {params or ''}"[:60], verifier, partial(_as_completion, rest=_filled(check, rest))
-        for column in check.reads:
+        for column in check.traits.reads:
             yield f"{check.type}, {column}", verifier, partial(_as_column, column)
 
 
@@ -169,7 +169,7 @@ def _rest(example):
 
 def _filled(check, rest):
     found = {}
-    for column in check.reads:
+    for column in check.traits.reads:
         values = [rest.get(column), *(_rest(example).get(column) for example in check.examples)]
         found[column] = next((value for value in values if value is not None), None)
     return found

@@ -77,7 +77,7 @@ def test_the_schema_accepts_every_example_spec(path):
 def test_the_schema_accepts_every_documented_example_nested_and_flat(check):
     assert check.examples
     for params in (example.params or {} for example in check.examples):
-        for name in (check.type, *check.aliases):
+        for name in (check.type, *check.traits.aliases):
             assert accepts({"checks": [{"type": name, "params": params}]})
             assert accepts({"checks": [{"type": name, **params}]})
 

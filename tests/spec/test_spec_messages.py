@@ -333,9 +333,9 @@ def test_a_fault_is_reported_once(kind, right, wrong, fault):
 
 
 GOLDS = [
-    (check.type, check.gold)
+    (check.type, check.golds.param)
     for check in registry.CHECKS
-    if check.gold and check.type not in ("tool_valid", "length_penalty")
+    if check.golds.param and check.type not in ("tool_valid", "length_penalty")
 ]
 
 

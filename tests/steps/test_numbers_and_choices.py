@@ -8,6 +8,7 @@ import pytest
 from cases import DATA, sized
 from hostile import hostile_pieces
 
+from assay.expressions.lane import about, lanes_read, layers
 from assay.steps.choices import Choice, Split
 from assay.steps.numbers import Number, Numbers, number_value, number_values
 
@@ -158,12 +159,11 @@ def test_gsm8k():
     ]
     check = NumberCheck(NumberCheck.Params(value=0))
     frame = pl.DataFrame({"text": found, "gold": rows["answer"]})
-    from assay.expressions.lane import about, layers
-
-    with about("text"):
-        for layer in layers(check.lanes(), frame.schema):
+    with about("text"), lanes_read() as lanes:
+        expr = check.score_expr(pl.col("gold"))
+        for layer in layers(lanes, frame.schema):
             frame = frame.with_columns(layer)
-        scores = frame.select(score=check.expr_by(pl.col("gold")).fill_null(value=False))["score"]
+        scores = frame.select(score=expr.fill_null(value=False))["score"]
     by_row = [
         text is not None and NumberCheck(NumberCheck.Params(value=gold)).row({"completion": text}) == 1
         for text, gold in zip(found, rows["answer"], strict=True)

@@ -99,7 +99,7 @@ def mean_of_scored(values: Sequence[float | None]) -> float:
 def answer_subject(plan: Plan) -> Subject:
     """Return what the first check reads that compares with a gold, else the first with steps: a row's answer, as majority votes compare it."""
     checks = [spec for verifier in plan.verifiers for spec in verifier.nodes if spec.group is None]
-    of_gold = [spec for spec in checks if isinstance(spec.check, GoldCheck) and spec.check.compares]
+    of_gold = [spec for spec in checks if isinstance(spec.check, GoldCheck) and spec.check.brought.compares]
     return next((spec.subject for spec in of_gold[:1] or checks if spec.subject is not None), Subject())
 
 

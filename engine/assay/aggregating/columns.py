@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from assay.checks.base import RunCheck
 from assay.names import HIDDEN, IN_PROCESS, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
@@ -29,7 +28,7 @@ def score_column(verifier: VerifierSpec) -> str:
 
 def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Return the output column that a check adds beside its score, or ``""``."""
-    return check.check.extra.format(verifier=verifier.id, check=check.id) if isinstance(check.check, RunCheck) else ""
+    return check.check.traits.extra.format(verifier=verifier.id, check=check.id) if check.check is not None else ""
 
 
 def own_extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:

@@ -24,10 +24,10 @@ from assay.aggregating.columns import (
     when_column,
 )
 from assay.aggregating.combining import OVERFLOW, combined, combined_steps, finite_expr, mean_steps, unbounded
-from assay.checks.base import Check, Outcome, Row, RunCheck
+from assay.checks.base import Check, Columns, Outcome, Row, RowAwareCheck, is_builtin
 from assay.checks.groups import Group, Included
 from assay.errors import encodable
-from assay.expressions.lane import Lane, about, is_small
+from assay.expressions.lane import Lane, about, is_small, lanes_read
 from assay.names import COMPLETION, FUNCTION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
@@ -117,7 +117,7 @@ def unscored(spec: CheckSpec, row: Row) -> str | None:
         return None
     if spec.parts:
         return next((reason for part in spec.parts if (reason := unscored(part, row)) is not None), None)
-    reason = spec.check.unscored(row) if isinstance(spec.check, RunCheck) else None
+    reason = spec.check.unscored(row) if isinstance(spec.check, RowAwareCheck) else None
     return spec.check.missing(row) if reason is None and spec.missing_gold == "unscored" else reason
 
 
@@ -201,14 +201,22 @@ def subject_of(spec: CheckSpec) -> str:
     return TEXT if spec.subject is None else spec.subject.column
 
 
+def columns_of(spec: CheckSpec) -> Columns:
+    """Return the outcomes of a check that is known as expressions about what it reads."""
+    assert spec.check is not None  # noqa: S101  (checks of unknown type do not run)
+    with about(subject_of(spec)):
+        return spec.check.columns()
+
+
 def lanes_of(spec: CheckSpec) -> Iterator[tuple[str, Lane]]:
     """Yield the lanes of a check and its steps, each with the column that it is about."""
     if spec.subject is not None:
         yield from ((TEXT, lane) for lane in spec.subject.lanes())
     subject = subject_of(spec)
-    with about(subject):
-        lanes = spec.check.lanes() if spec.check is not None else ()
-    yield from ((subject, lane) for lane in lanes)
+    if spec.check is not None:
+        with lanes_read() as lanes:
+            columns_of(spec)
+        yield from ((subject, lane) for lane in lanes)
     if spec.when is not None and spec.when.check is not None:
         yield from lanes_of(spec.when.check)
 
@@ -261,8 +269,7 @@ def _any_applies(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
 
 
 def _not_skipped(spec: CheckSpec) -> pl.Expr | None:
-    with about(subject_of(spec)):
-        skipped = spec.check.skipped_expr() if isinstance(spec.check, RunCheck) else None
+    skipped = None if spec.check is None else columns_of(spec).skipped
     return None if skipped is None else skipped.not_()
 
 
@@ -276,9 +283,8 @@ def unscored_exprs(verifier: VerifierSpec, spec: CheckSpec) -> list[pl.Expr]:
     """``unscored`` of a single check as String expressions, of which the first that is not null counts."""
     if spec.check is None or spec.parts:
         return []
-    with about(subject_of(spec)):
-        reasons = [spec.check.unscored_expr()] if isinstance(spec.check, RunCheck) else []
-        reasons += [spec.check.missing_expr()] if spec.missing_gold == "unscored" else []
+    columns = columns_of(spec)
+    reasons = [columns.unscored, columns.missing if spec.missing_gold == "unscored" else None]
     condition = _above(verifier, spec)
     present = [reason for reason in reasons if reason is not None]
     return present if condition is None else [pl.when(condition).then(reason) for reason in present]
@@ -291,23 +297,19 @@ def missing_golds(verifier: VerifierSpec, spec: CheckSpec) -> tuple[pl.Expr, pl.
     """
     if spec.check is None or spec.parts:
         return None
-    with about(subject_of(spec)):
-        missing = spec.check.missing_expr()
+    missing = columns_of(spec).missing
     if missing is None:
         return None
     runs = _above(verifier, spec)
     return (missing if runs is None else pl.when(runs).then(missing)), runs
 
 
-def _fixed_outcomes(spec: CheckSpec, check: Check) -> list[_Fixed]:
+def _fixed_outcomes(spec: CheckSpec, columns: Columns) -> list[_Fixed]:
     """Return the rows whose outcome is fixed, in the order in which they are looked for."""
     fixed = []
-    if spec.missing_gold != "unscored":
-        with about(subject_of(spec)):
-            missing = check.missing_expr()
-        if missing is not None:
-            passes = spec.missing_gold == "pass"
-            fixed.append(_Fixed(one_line_expr(missing), float(passes), is_error=not passes))
+    if spec.missing_gold != "unscored" and columns.missing is not None:
+        passes = spec.missing_gold == "pass"
+        fixed.append(_Fixed(one_line_expr(columns.missing), float(passes), is_error=not passes))
     if spec.subject is not None:
         if (error := spec.subject.error_expr()) is not None:
             fixed.append(_Fixed(one_line_expr(error), 0.0, is_error=True))
@@ -317,20 +319,25 @@ def _fixed_outcomes(spec: CheckSpec, check: Check) -> list[_Fixed]:
 
 def _score_exprs(spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None]:
     """Return the score of a single check and its error, None if there never is one."""
-    check = spec.check
-    assert check is not None  # noqa: S101  (checks of unknown type do not run)
-    with about(subject_of(spec)):
-        raw = check.expr().cast(pl.Float64)
-        error = one_line_expr(check.error_expr()) if _may_err(check) else None
+    check, columns = spec.check, columns_of(spec)
+    assert check is not None  # noqa: S101  (as in ``columns_of``)
+    raw = columns.score.cast(pl.Float64)
+    error = one_line_expr(columns.error) if columns.error is not None or not _is_boolean(check) else None
     if error is not None and not _is_boolean(check):
-        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=is_nullable(check))
-        error = pl.when(is_valid.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
+        is_valid = (raw.is_between(0.0, 1.0) if check.traits.bounded else raw.is_finite()).fill_null(
+            value=is_nullable(check)
+        )
+        error = (
+            pl.when(is_valid.not_())
+            .then(pl.coalesce(error, pl.lit(check.traits.invalid_score_message)))
+            .otherwise(error)
+        )
         raw = pl.when(is_valid).then(raw).otherwise(0.0)
     if spec.threshold is not None:
         raw = (raw >= spec.threshold).cast(pl.Float64)
     if spec.negate:
         raw = 1.0 - raw if error is None else pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
-    for fixed in reversed(_fixed_outcomes(spec, check)):
+    for fixed in reversed(_fixed_outcomes(spec, columns)):
         is_fixed = fixed.reason.is_not_null()
         raw = pl.when(is_fixed).then(fixed.score).otherwise(raw)
         if error is not None or fixed.is_error:
@@ -349,34 +356,34 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     condition = _above(verifier, spec)
     scored = pl.col(UNSCORED).is_null() if condition is None else pl.col(UNSCORED).is_null() & condition
     raw, error = _score_exprs(spec)
+    own = columns_of(spec)
     columns = [pl.when(scored).then(raw).alias(hidden(check_column(verifier, spec)))]
     if error is not None:
         columns.append(pl.when(scored).then(error).alias(error_column(verifier, spec)))
-    asked = reduce(and_, (fixed.reason.is_null() for fixed in _fixed_outcomes(spec, check)), scored)
-    with about(subject_of(spec)):
-        if isinstance(check, RunCheck) and check.extra:
-            columns.append(pl.when(asked).then(check.extra_expr()).alias(own_extra_column(verifier, spec)))
-        if (remark := check.remark_expr()) is not None:
-            columns.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
+    asked = reduce(and_, (fixed.reason.is_null() for fixed in _fixed_outcomes(spec, own)), scored)
+    if check.traits.extra and own.extra is not None:
+        columns.append(pl.when(asked).then(own.extra).alias(own_extra_column(verifier, spec)))
+    if own.remark is not None:
+        columns.append(pl.when(scored).then(own.remark).alias(remark_column(verifier, spec)))
     if one_reason(spec) is not None:
         return columns, []
     reason = _reason_expr(verifier, spec, check)
-    return columns, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
+    return columns, [pl.when(short_expr(verifier, spec)).then(reason).alias(reason_column(verifier, spec))]
 
 
 def _reason_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
     """Return the reason of a single check on a row that falls short."""
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
+    columns, message = columns_of(spec), check.traits.invalid_score_message
     if spec.negate:
         reason = pl.coalesce(error, pl.lit(must_not_hold(spec)))
     elif spec.threshold is not None and spec.threshold > 1:
         reason = pl.coalesce(error, pl.lit(_below(spec.threshold)))
     else:
-        with about(subject_of(spec)):
-            reason = one_line_expr(check.reason_expr())
+        reason = one_line_expr(columns.reasons)
     if not _is_boolean(check):
-        reason = pl.when(error == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
-    for fixed in reversed(_fixed_outcomes(spec, check)):
+        reason = pl.when(error == message).then(pl.lit(message)).otherwise(reason)
+    for fixed in reversed(_fixed_outcomes(spec, columns)):
         reason = pl.when(fixed.reason.is_not_null()).then(fixed.reason).otherwise(reason)
     return reason
 
@@ -424,16 +431,12 @@ def is_overflow(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
 
 def is_nullable(check: Check | None) -> bool:
     """Whether a check may not apply to a row: its score is null there."""
-    return isinstance(check, RunCheck) and check.nullable
+    return check is not None and check.traits.nullable
 
 
 def _is_boolean(check: Check) -> bool:
     """Whether a check can only score 0 or 1: a built-in Boolean check."""
-    return check.is_builtin and not check.graded
-
-
-def _may_err(check: Check) -> bool:
-    return not _is_boolean(check) or check.error_expr() is not None
+    return is_builtin(check) and not check.graded
 
 
 def may_err(spec: CheckSpec) -> bool:
@@ -443,7 +446,10 @@ def may_err(spec: CheckSpec) -> bool:
     if spec.parts:
         own = isinstance(spec.check, Included) and not spec.is_plain
         return own or any(may_err(part) for part in spec.runnable)
-    return _may_err(spec.check) or any(fixed.is_error for fixed in _fixed_outcomes(spec, spec.check))
+    if not _is_boolean(spec.check):
+        return True
+    columns = columns_of(spec)
+    return columns.error is not None or any(fixed.is_error for fixed in _fixed_outcomes(spec, columns))
 
 
 def one_reason(spec: CheckSpec) -> str | None:
@@ -453,15 +459,16 @@ def one_reason(spec: CheckSpec) -> str | None:
         return must_not_hold(spec) if spec.negate else one_line(check.complaint())
     if check is None or spec.subject is not None or not _is_boolean(check) or may_err(spec):
         return None
-    if not (spec.negate or check.one_complaint):
-        return None
-    return must_not_hold(spec) if spec.negate else one_line(encodable(check.complaint()))
+    reason = columns_of(spec).reason
+    if spec.negate:
+        return must_not_hold(spec)
+    return one_line(encodable(reason)) if isinstance(reason, str) else None
 
 
-def short_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
+def short_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
     """Whether a row scores below 1 and gets a reason."""
     score = pl.col(hidden(check_column(verifier, spec)))
     if spec.parts or spec.threshold is not None or spec.subject is not None:
         return score < 1.0
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
-    return check.short_expr(score, error) if isinstance(check, RunCheck) else score < 1.0
+    return columns_of(spec).short(score, error)

@@ -2,9 +2,9 @@
 
 import builtins
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import polars as pl
@@ -13,30 +13,13 @@ from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
 from assay.calls.places import failure
 from assay.errors import encodable, quoted
-from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
+from assay.expressions.lane import Lane, exactly, lanes_read, row_of, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.expressions.pairs import quoted_expr
 from assay.steps.base import Step
 from assay.steps.sources import Source
 from assay.values.params import Params
 from assay.values.references import Reference
-
-__all__ = [
-    "ANSWER_STEPS",
-    "BELOW_1",
-    "JSON_STEPS",
-    "NO_SCORE",
-    "Check",
-    "Example",
-    "GoldCompared",
-    "GoldKind",
-    "Outcome",
-    "Params",
-    "Row",
-    "RunCheck",
-    "is_ours",
-    "is_score",
-]
 
 Row = Mapping[str, Any]
 """One rollout as ``row()`` gets it: ``completion`` is its text (str), other columns are as loaded."""
@@ -50,9 +33,10 @@ JSON_STEPS = ("fence", {"tag": "answer"}, {"json": "last"})
 NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 """Error and reason of a row on which a check returns NaN, null or a score out of range."""
 
-
 BELOW_1 = "the reward is below 1"
 """Reason of a row without any other reason."""
+
+_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
 
 @dataclass(frozen=True)
@@ -96,26 +80,69 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """The outcomes of a check as elementwise expressions over ``text()`` and lanes; None for what no row ever has.
+
+    Attributes:
+        score: Boolean, or Float64 if ``graded``.
+        reason: Why rows score below 1: one text for all of them, or String.
+        error: What went wrong on a row.
+        extra: The value of the column ``Traits.extra``.
+        remark: A remark that does not affect the score; the summary counts it, and shows it as "12 of 99 rows: …".
+        missing: Why a row has no gold that the check can use.
+        unscored: Why a row with a completion cannot be scored at all.
+        skipped: Whether the check does not apply to a row: Boolean.
+        short: Returns whether a row gets a reason, given its score and its error.
+    """
+
+    score: pl.Expr
+    reason: pl.Expr | str
+    error: pl.Expr | None = None
+    extra: pl.Expr | None = None
+    remark: pl.Expr | None = None
+    missing: pl.Expr | None = None
+    unscored: pl.Expr | None = None
+    skipped: pl.Expr | None = None
+    short: Callable[[pl.Expr, pl.Expr], pl.Expr] = lambda score, _: score < 1.0
+
+    @classmethod
+    def of(cls, answers: pl.Expr, *, graded: bool = True, **others: Any) -> "Columns":
+        """Return the fields ``score``, ``reason`` and ``error`` of a column of structs, and others."""
+        score = answers.struct.field("score")
+        reason, error = answers.struct.field("reason"), answers.struct.field("error")
+        return cls(score if graded else score == 1.0, reason, error, **others)
+
+    @property
+    def reasons(self) -> pl.Expr:
+        """The reasons as a String expression."""
+        return pl.lit(encodable(self.reason)) if isinstance(self.reason, str) else self.reason
+
+
+@dataclass(frozen=True)
 class GoldKind:
     """How a type takes its golds.
 
     Attributes:
+        param: The param that the text is compared with; ``""`` if there is none. Specs may take it from a column, and give several:
+            the best score counts.
         whole: Whether a list is one gold, not several.
         is_json: Whether a gold is a JSON value: ``Params`` takes it as it stands in a spec, and as JSON text; rows' lists and
             objects come as text.
         worst: Whether the worst of several golds counts, not the best.
         measured: Whether a gold is a length, and a list stands for the number of its items.
-        lazy: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds are
+        lazy: Whether ``compare`` may be null, where Python scores the row or finds that its gold cannot be used; then golds are
             not looked at before.
         same_params: Params that say what the check reads, by field: they are the same on every row.
         of_lists: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
         is_joined: Whether, with some params, a text is compared with all golds of a row together. Then ``Params`` takes a list of
-            texts, too, and ``answer_by`` golds as List(String), of at least one text.
+            texts, too, and ``compare`` golds as List(String), of at least one text.
         counting: With some params, a function that returns those of a row's golds that count, as text; None if all do.
         steps: With some params, the steps that may read a gold from a text that the type cannot use as it stands, the likeliest
             first.
+        from_rows: With some params, by field, those that rows bring where a spec does not give them, each with its column.
     """
 
+    param: str = ""
     whole: bool = False
     is_json: bool = False
     worst: bool = False
@@ -126,18 +153,63 @@ class GoldKind:
     is_joined: Callable[[Any], bool] = lambda _: False
     counting: Callable[[Any], Callable[[list[str]], list[str]] | None] = lambda _: None
     steps: Callable[[Any], tuple[Any, ...]] = lambda _: ()
+    from_rows: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
 
 
-_FORMER = {
-    "whole_gold": "whole",
-    "json_gold": "is_json",
-    "every_gold": "worst",
-    "measured_gold": "measured",
-    "lazy_golds": "lazy",
-    "reading": "same_params",
-    "takes_list": "of_lists",
-}
-"""Attributes of classes that say the same as fields of ``GoldKind``."""
+def _nothing_to_require() -> None: ...
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What few checks say of themselves.
+
+    Attributes:
+        aliases: Other names that specs may use.
+        bounded: Whether scores lie in [0, 1]; if False, any finite number is a score.
+        reads: Columns that the check reads in addition to ``completion``.
+        may_read: Columns that it reads if the rollouts have them.
+        passed_through: Columns that it reads and that are in the output nevertheless.
+        ignored_if: Columns of ``may_read`` that it does not read beside others: their names, and those others.
+        references: The values that rows bring for its params, in order, each with the param's name in specs.
+        separator: Separator of a row's reasons for a check with several; ``""`` for a check with one.
+        in_files: Params whose value may be the name of a ``.json`` file beside the spec.
+        libraries: The distributions whose versions decide verdicts, each with the versions that have been tested; none if any will do.
+        require: Raises ModuleNotFoundError, which tells how to install it, if a package is missing that the type needs.
+        code: The class or function that decides the verdicts; None for the check's own class.
+        stands_in: Whether it stands for any check, also of a user's.
+        sees_all: Whether the check must see all rows of a run together; such a run has one part.
+        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` and ``{check}`` stand for ids. Of several
+            checks with the same column, the first that has a value counts.
+        nullable: Whether the score may be null: the check does not apply to the row, and contributes nothing to its score.
+    """
+
+    aliases: tuple[str, ...] = ()
+    bounded: bool = True
+    reads: tuple[str, ...] = ()
+    may_read: tuple[str, ...] = ()
+    passed_through: tuple[str, ...] = ()
+    ignored_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    references: tuple[tuple[str, Reference], ...] = ()
+    separator: str = ""
+    in_files: tuple[str, ...] = ()
+    libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    require: Callable[[], None] = _nothing_to_require  # no lambda: checks are pickled
+    code: Any = None
+    stands_in: bool = False
+    sees_all: bool = False
+    extra: str = ""
+    nullable: bool = False
+
+    @property
+    def invalid_score_message(self) -> str:
+        """Error and reason of a row with an invalid score."""
+        return NO_SCORE if self.bounded else NO_REWARD
+
+
+_FORMER = {"gold": "param", "whole_gold": "whole", "json_gold": "is_json", "every_gold": "worst"}
+_FORMER |= {"measured_gold": "measured", "lazy_golds": "lazy", "reading": "same_params", "takes_list": "of_lists"}
+_FORMER |= {"joint": "separator", "stays": "passed_through"}
+_FIELDS_OF = {field.name: kind for kind in (GoldKind, Traits) for field in fields(kind)}
 
 
 class Check:
@@ -147,60 +219,42 @@ class Check:
     defaults. ``row`` and ``expr`` must give the same float, bit for bit, on every text; test it with
     ``assay.testing.assert_check_conforms``. A check without ``expr`` runs ``row`` on every row, which is correct but slow.
 
+    A type whose reasons differ by row defines ``reason``, and ``reason_expr`` where columns write them faster; one with errors that
+    ``row`` does not raise, ``error`` and ``error_expr``; one with remarks, ``remark_expr``: String expressions, null where there is
+    none. A field of ``Traits`` or ``GoldKind`` may be set as an attribute of the class: ``reads = ("metadata",)``.
+
     Attributes:
         type: The check's name in specs.
-        aliases: Other names that specs may use.
-        graded: Whether scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
-        bounded: Whether scores lie in [0, 1]; if False, any finite number is a score.
-        reads: Columns that the check reads in addition to ``completion``.
-        may_read: Columns that it reads if the rollouts have them.
-        stays: Columns that it reads and that are nevertheless passed through to the output.
-        examples: Cases that document and test the check.
-        joint: Separator of a row's reasons for a check with several; ``""`` for a check with one.
-        gold: The param that the text is compared with, if there is one. Specs may take it from a column, and give several: the best
-            score counts.
-        gold_kind: How the type takes its golds, and what else it compares.
-        in_files: Params whose value may be the name of a ``.json`` file beside the spec.
-        claim_words: Template of ``claim``: ``contains {check.shown}``.
-        fault_words: Template of ``complaint``; one that ends in ``{check.shown}`` also gives the reasons for golds from columns.
-        libraries: The distributions whose versions decide verdicts, each with the versions that have been tested; none if any will do.
+        Params: The class of its params.
         params: This check's params.
+        examples: Cases that document and test the check.
+        graded: Whether scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
+        golds: How the type takes its golds, and what else it compares.
+        traits: What few checks say of themselves.
+        words: Templates of ``claim`` and ``complaint``; ``{value}`` is the gold in quotes, ``{check}`` the check. One that ends in
+            ``{value}`` also gives the reasons for golds from columns.
         limits: The run's limits for Python code; None for no limits.
     """
 
     type: ClassVar[str]
-    aliases: ClassVar[tuple[str, ...]] = ()
-    graded: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True
-    reads: ClassVar[tuple[str, ...]] = ()
-    may_read: ClassVar[tuple[str, ...]] = ()
-    stays: ClassVar[tuple[str, ...]] = ()
-    examples: ClassVar[tuple[Example, ...]] = ()
-    joint: ClassVar[str] = ""
-    gold: ClassVar[str] = ""
-    gold_kind: ClassVar[GoldKind] = GoldKind()
-    in_files: ClassVar[tuple[str, ...]] = ()
-    claim_words: ClassVar[str] = "meets {check.type}"
-    fault_words: ClassVar[str] = "fails {check.type}"
-    libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     Params: ClassVar[builtins.type[Params]] = Params
+    examples: ClassVar[tuple[Example, ...]] = ()
+    graded: ClassVar[bool] = False
+    golds: ClassVar[GoldKind] = GoldKind()
+    traits: ClassVar[Traits] = Traits()
+    words: ClassVar[tuple[str, str]] = ("meets {check.type}", "fails {check.type}")
     limits: Limits | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if said := {_FORMER[name]: value for name, value in vars(cls).items() if name in _FORMER}:
-            cls.gold_kind = replace(cls.gold_kind, **said)
+        for attribute, kind in (("golds", GoldKind), ("traits", Traits)):
+            own = {_FORMER.get(name, name): value for name, value in vars(cls).items()}
+            given = {name: value for name, value in own.items() if _FIELDS_OF.get(name) is kind}
+            if given:
+                setattr(cls, attribute, replace(getattr(cls, attribute), **given))
 
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
-
-    @classmethod
-    def require(cls) -> None:
-        """Check that the packages are installed that the type needs.
-
-        Raises:
-            ModuleNotFoundError: One is not; the message tells how to install it.
-        """
 
     def within(self, limits: Limits) -> "Check":
         """Return a copy of this check with the limits of a run."""
@@ -208,144 +262,29 @@ class Check:
         bounded.limits = limits
         return bounded
 
-    # ── the score ───────────────────────────────────────────────────────────────────────────────────────────────────
-
     def row(self, row: Row) -> float:
         """Return the score of one row, in [0, 1]. An exception, here or in ``reason``, scores 0.0 and fills ``error``."""
         del row
         raise TypeError(f"{type(self).__name__} has no row(): every check needs its row-wise definition")
 
     def expr(self) -> pl.Expr:
-        """Return ``row`` as an elementwise expression over ``expressions.lane.text()`` and the columns of ``lanes()``."""
-        lane = self.answer_lane()
-        assert lane is not None  # noqa: S101  (a check without one defines ``expr``)
-        score = lane.col.struct.field("score")
-        return score if self.graded or type(self).answer_lane is Check.answer_lane else score == 1.0
-
-    def answer_lane(self) -> Lane | None:
-        """Return the shared column with score, reason and error of each row, as a struct; None for a check that defines ``expr``."""
-        if self.has_expr:
-            return None
-        names = ("completion", *self.reads)
-        dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
-
-        def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
-            return None if row["completion"] is None else self.outcome(row).fields
-
-        def build(schema: pl.Schema) -> pl.Expr:
-            columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
-            columns += [exactly(name) for name in self.may_read if name in schema]
-            rows = row_of([text().alias(names[0]), *columns])
-            return rowwise(rows, outcome, dtype, each=partial(_each, self.limits))
-
-        return Lane(f"rows:{self._identity()}", build)
-
-    @property
-    def named_references(self) -> list[tuple[str, Reference]]:
-        """The values that rows bring for its params, in order, each with the param's name in specs."""
-        return []
-
-    @property
-    def references(self) -> list[Reference]:
-        """The values that rows bring for its params, in order."""
-        return [reference for _, reference in self.named_references]
-
-    def missing(self, row: Row) -> str | None:
-        """Return why a row has no gold that the check can use; None if it has one."""
-        del row
-        return None
-
-    def missing_expr(self) -> pl.Expr | None:
-        """Return ``missing`` as a String expression; None if every row has a gold."""
-        return None
-
-    @classmethod
-    def row_params(cls, given: Mapping[str, Any]) -> Mapping[str, str]:
-        """Return the params that rows bring where a spec does not give them, each with its column.
-
-        Args:
-            given: The params that the spec gives, by field.
-        """
-        del given
-        return {}
-
-    def source(self) -> Source | None:
-        """Return what the check reads without ``on:``; None for the completion's text."""
-        return None
-
-    def steps(self) -> tuple[Step, ...]:
-        """Return steps that the check takes before it scores, after those of ``on:``; where one finds nothing, it scores 0.0."""
-        return ()
-
-    # ── claims, reasons and errors ──────────────────────────────────────────────────────────────────────────────────
-
-    def claim(self) -> str:
-        """Return what holds when the check passes, as a clause without a subject: ``contains "refund"``."""
-        return self.claim_words.format(check=self)
-
-    def complaint(self) -> str:
-        """Return the reason of a failing row, if it is the same for every row."""
-        return self.fault_words.format(check=self)
-
-    @property
-    def shown(self) -> str:
-        """The gold as ``claim_words`` and ``fault_words`` show it."""
-        return quoted(getattr(self.params, self.gold))
+        """Return ``row`` as an elementwise expression over ``text()`` and columns."""
+        return self.columns().score
 
     def reason(self, row: Row) -> str:
         """Return why one row scored below 1."""
         del row
         return self.complaint()
 
-    def reason_expr(self) -> pl.Expr:
-        """Return ``reason`` as an expression; only used where the score is below 1."""
-        lane = self.answer_lane()
-        return pl.lit(encodable(self.complaint())) if lane is None else lane.col.struct.field("reason")
-
-    @property
-    def one_complaint(self) -> bool:
-        """Whether every failing row has the same reason."""
-        cls = type(self)
-        return self.answer_lane() is None and cls.reason is Check.reason and cls.reason_expr is Check.reason_expr
-
-    def error(self, row: Row) -> str | None:
-        """Return the error of a row whose ``row()`` does not raise; None if there is none."""
-        del row
-        return None
-
-    def error_expr(self) -> pl.Expr | None:
-        """Return the error of a row, raised or not, as a String expression; None if there never is one."""
-        lane = self.answer_lane()
-        return None if lane is None else lane.col.struct.field("error")
-
-    # ── rows that cannot be scored, and results beside the score ────────────────────────────────────────────────────────
-
-    def remark_expr(self) -> pl.Expr | None:
-        """Return a remark on a row that does not affect its score, as a String expression that is null on most rows.
-
-        The summary counts it, and shows it as "12 of 99 rows: …".
-        """
-        return None
-
-    # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def lanes(self) -> tuple[Lane, ...]:
-        """Return the shared columns that ``expr`` and ``reason_expr`` read."""
-        lane = self.answer_lane()
-        return () if lane is None else (lane,)
-
-    def explain(self) -> str:
-        """Return which engine runs the check, and why."""
-        return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
-
     def outcome(self, row: Row) -> Outcome:
         """Return score, reason and error of one row, by ``row`` and the rules for exceptions and invalid scores."""
         row = {name: untyped(value) for name, value in row.items()}
         try:
             score, problem = settled(self.row(row))
-            if problem is not None or (self.bounded and not is_score(score)):
-                return Outcome(0.0, self.misfit, self.misfit)
-            error = self.error(row)
+            if problem is not None or (self.traits.bounded and not is_score(score)):
+                message = self.traits.invalid_score_message
+                return Outcome(0.0, message, message)
+            error = self.error(row) if hasattr(self, "error") else None
             return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
         except BaseException as exception:  # a broken check never ends a run
             if not own_failure(exception):
@@ -353,109 +292,62 @@ class Check:
             message = failure(exception, self, self.type)
             return Outcome(0.0, message, message)
 
-    @property
-    def made_by(self) -> builtins.type:
-        """The class whose code decides the verdicts."""
-        return type(self)
+    def columns(self) -> Columns:
+        """Return ``outcome`` as expressions; by default from ``expr``, or by Python row by row."""
+        if not has_expr(self):
+            return Columns.of(outcomes_lane(self).col)
+        with lanes_read() as lanes:
+            score = self.expr()
+        faces = (name for name in ("reason", "error", "remark") if hasattr(self, f"{name}_expr"))
+        own = {name: getattr(self, f"{name}_expr")() for name in faces}
+        if "reason" not in own and type(self).reason is Check.reason:
+            own["reason"] = self.complaint()
+        elif "reason" not in own:
+            own["reason"] = outcomes_lane(self, score.cast(pl.Float64) < 1.0, lanes).col.struct.field("reason")
+        return Columns(score, **own)
 
-    @property
-    def misfit(self) -> str:
-        """Error and reason of a row with an invalid score."""
-        return NO_SCORE if self.bounded else NO_REWARD
-
-    @property
-    def is_builtin(self) -> bool:
-        """Whether this is one of Assay's check types: the conformance tests hold its two faces equal."""
-        return is_ours(type(self))
-
-    @property
-    def has_expr(self) -> bool:
-        """Whether the check defines ``expr``, or a column of answers."""
-        cls = type(self)
-        return cls.expr is not Check.expr or cls.answer_lane is not Check.answer_lane
-
-    def _identity(self) -> str:
-        """Return a key that is unique per check; classes made by a factory share a name, but not their verdicts."""
-        return f"{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}"
-
-
-class GoldCompared(Check):
-    """Base class of our checks whose golds may come from a column, compared with texts column to column."""
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return ``expr`` with each row's gold from a column: a column-to-column lane.
-
-        Args:
-            golds: The gold of each row as text: String, null where there is none. Each is one that ``Params`` accepts. If golds are
-                whole, List(String), of at least one text.
-
-        Returns:
-            The expression, of the type of ``expr``; it must not read this check's own gold. None if there is none: each row's check
-            then scores in Python.
-        """
-        del golds
+    def missing(self, row: Row) -> str | None:
+        """Return why a row has no gold that the check can use; None if it has one."""
+        del row
         return None
 
-    def explain_by(self) -> str:
-        """Return which engine runs ``expr_by``."""
-        return "columns: column to column"
+    def subject(self) -> tuple[Source | None, tuple[Step, ...]]:
+        """Return what the check reads without ``on:``, None for the completion's text, and the steps that it takes after those of ``on:``.
 
-    def answer_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return score, reason and error of each row, given its gold, as one struct; None if ``expr_by`` and ``reason_by`` do.
-
-        Args:
-            golds: As for ``expr_by``.
-
-        Returns:
-            A struct of ``score``, ``reason`` and ``error``, null where there is no gold; the reason is ``""`` where the score is 1.
+        Where a step finds nothing, the row scores 0.0.
         """
-        del golds
-        return None
+        return None, ()
 
-    def lanes_by(self) -> tuple[Lane, ...]:
-        """Return the shared columns that ``expr_by`` reads."""
-        return ()
+    def claim(self) -> str:
+        """Return what holds when the check passes, as a clause without a subject: ``contains "refund"``."""
+        return self.words[0].format(check=self, value=_Shown(self))
 
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return the golds (String) that ``Params`` accepts, null for the others; None to ask ``Params`` about each of them."""
-        del golds
-        return None
+    def complaint(self) -> str:
+        """Return the reason of a failing row, if it is the same for every row."""
+        return self.words[1].format(check=self, value=_Shown(self))
 
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return ``reason_expr`` with each row's gold from a column; None if Python writes each reason.
-
-        Args:
-            golds: As for ``expr_by``, null where no reason is needed.
-        """
-        words, gold, rest = self.fault_words.partition("{check.shown}")
-        return quoted_expr(golds, words) if gold and not rest else None
+    def explain(self) -> str:
+        """Return which engine runs the check, and why."""
+        return "columns" if has_expr(self) else "Python, row by row: the check has no expr()"
 
 
-class RunCheck(Check):
-    """Base class of checks that ask what rows bring, verifier classes or rubrics: they may refuse rows, or look at several.
+class _Shown:
+    """The gold of a check, in quotes: it is read only where a template asks for it."""
 
-    Attributes:
-        whole: Whether the check must see all rows of a run together; such a run has one part.
-        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` and ``{check}`` stand for ids. Of several
-            checks with the same column, the first that has a value counts.
-        nullable: Whether the score may be null: the check does not apply to the row, and contributes nothing to its score.
-        spared: Columns of ``may_read`` that it does not read beside others: their names, and those others.
-    """
+    def __init__(self, check: Check) -> None:
+        self._check = check
 
-    whole: ClassVar[bool] = False
-    extra: ClassVar[str] = ""
-    nullable: ClassVar[bool] = False
-    spared: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    def __format__(self, _: str) -> str:
+        return quoted(getattr(self._check.params, self._check.golds.param))
+
+
+class RowAwareCheck(Check):
+    """Base class of checks that ask what rows bring, verifier classes or rubrics: they may refuse rows, or look at several."""
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
         del schema
         return []
-
-    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
-        """Return an expression for whether a row gets a reason, given its score and its error."""
-        del error
-        return score < 1.0
 
     def column_notes(self, schema: pl.Schema) -> list[str]:
         """Return notes for the user on the columns that the check reads."""
@@ -467,43 +359,117 @@ class RunCheck(Check):
         del row
         return None
 
-    def unscored_expr(self) -> pl.Expr | None:
-        """Return ``unscored`` as a String expression; None if every row can be scored."""
+    def refusals(self) -> tuple[pl.Expr, pl.Expr] | None:
+        """Return why the run must not start because of a row, and a likely mistake in it, as String; None if there is neither."""
         return None
 
-    def extra_expr(self) -> pl.Expr:
-        """Return the value of the column ``extra`` as an expression."""
-        lane = self.answer_lane()
-        assert lane is not None  # noqa: S101  (as in ``expr``)
-        return lane.col.struct.field("extra")
-
-    def skipped_expr(self) -> pl.Expr | None:
-        """Return whether the check does not apply to a row, as a Boolean expression; None if it applies to all of them."""
-        return None
-
-    def refused_expr(self) -> pl.Expr | None:
-        """Return why the run must not start because of a row, as a String expression; None if no row prevents it."""
-        return None
-
-    def doubt_expr(self) -> pl.Expr | None:
-        """Return a likely mistake in a row, reported before the run, as a String expression; None if there is none to find."""
-        return None
-
-    def refusal_lanes(self) -> tuple[Lane, ...]:
-        """Return the lanes that ``refused_expr`` and ``doubt_expr`` read."""
-        return ()
-
-    def together(self, rows: Sequence[Row]) -> None:
+    def prefetch(self, rows: Sequence[Row]) -> None:
         """Take all rows of a run before the first ``outcome``; for checks that share work between rows."""
 
     def close(self) -> None:
         """End helper processes; called at the end of a run."""
 
 
-def is_ours(check: type[Check]) -> bool:
+class GoldCompared(Check, ABC):
+    """Base class of our checks that compare a text with a gold: one of the spec's, or each row's own from a column."""
+
+    @property
+    def own_gold(self) -> Any:
+        """The gold of the spec."""
+        return getattr(self.params, self.golds.param)
+
+    @abstractmethod
+    def score(self, value: str, gold: Any) -> float:
+        """Return the score of a text, given a gold: the definition."""
+
+    @abstractmethod
+    def score_expr(self, gold: Any) -> pl.Expr | None:
+        """Return ``score`` as an expression.
+
+        Args:
+            gold: The gold of the spec. Or an expression, with the gold of each row as text: String, null where there is none; each is
+                one that ``Params`` accepts. If golds are whole, List(String), of at least one text.
+
+        Returns:
+            The expression. None if there is none for golds from columns: each row's check then scores in Python.
+        """
+
+    def compare(self, gold: Any) -> Columns | None:
+        """Return the outcomes, given a gold as ``score_expr`` takes it.
+
+        With golds from a column, which may be null where no reason is needed, the reason is ``""`` if Python has to write it.
+        """
+        score = self.score_expr(gold)
+        if score is None or not isinstance(gold, pl.Expr):
+            return None if score is None else Columns(score, self.complaint())
+        before, value, rest = self.words[1].partition("{value}")
+        return Columns(score, quoted_expr(gold, before) if value and not rest else "")
+
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return the golds (String) that ``Params`` accepts, null for the others; None to ask ``Params`` about each of them."""
+        del golds
+        return None
+
+    def explain_golds(self) -> str:
+        """Return which engine compares with golds from columns."""
+        return "columns: column to column"
+
+    def row(self, row: Row) -> float:
+        return self.score(row["completion"], self.own_gold)
+
+    def columns(self) -> Columns:
+        columns = self.compare(self.own_gold)
+        assert columns is not None  # noqa: S101  (there are some for a literal)
+        return columns
+
+
+def identity(check: Check) -> str:
+    """Return a key that is unique per check; classes made by a factory share a name, but not their verdicts."""
+    return f"{type(check).__qualname__}:{id(type(check))}:{check.params.model_dump()!r}"
+
+
+def outcomes_lane(check: Check, where: pl.Expr | None = None, after: Sequence[Lane] = (), key: str = "") -> Lane:
+    """Return the shared column with the ``outcome`` of each row, by Python.
+
+    Args:
+        check: The check.
+        where: Rows that need it; None for all.
+        after: The lanes that ``where`` reads.
+        key: What tells the check from others; by default its ``identity``.
+    """
+    traits, limits = check.traits, check.limits
+
+    def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
+        return None if row["completion"] is None else check.outcome(row).fields
+
+    def each_row(function: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+        return each(function, rows, limits, lambda error: Outcome(0.0, error, error).fields)
+
+    def build(schema: pl.Schema) -> pl.Expr:
+        columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in traits.reads]
+        columns += [exactly(name) for name in traits.may_read if name in schema]
+        rows = row_of([text().alias("completion"), *columns])
+        return rowwise(rows if where is None else pl.when(where).then(rows), outcome, _ANSWER, each=each_row)
+
+    return Lane(f"{'rows' if where is None else 'reasons'}:{key or identity(check)}", build, after=tuple(after))
+
+
+def has_expr(check: Check) -> bool:
+    """Return whether a check has columns: its own ``expr``, or ``columns``."""
+    cls = type(check)
+    return cls.expr is not Check.expr or cls.columns is not Check.columns
+
+
+def is_ours(check: Any) -> bool:
     """Return whether a class is one of Assay's check types."""
-    return check.__module__.startswith(f"{__package__}.")
+    return str(getattr(check, "__module__", "")).startswith(f"{__package__}.")
 
 
-def _each(limits: Limits | None, function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    return each(function, values, limits, lambda error: Outcome(0.0, error, error).fields)
+def deciding_code(check: Check) -> Any:
+    """Return the class or function that decides the verdicts of a check."""
+    return check.traits.code or getattr(check, "registered_code", None) or type(check)
+
+
+def is_builtin(check: Check) -> bool:
+    """Return whether a check is of one of Assay's types: the conformance tests hold its two faces equal."""
+    return is_ours(deciding_code(check)) and not check.traits.stands_in

@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add, mul
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,9 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import Check, Params, Row
+from assay.checks.base import Check, Row, Traits
 from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
 from assay.steps.numbers import number_value
+from assay.values.params import Params
 from assay.values.references import Reference
 
 
@@ -24,7 +26,7 @@ class Group(Check):
     """Whether feedback names the best of its checks only."""
     inverse: ClassVar[bool] = False
     """Whether the checks that pass are at fault."""
-    words: ClassVar[str] = ""
+    rule: ClassVar[str] = ""
     """What it asks of its checks, for reasons."""
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
@@ -48,10 +50,10 @@ class Group(Check):
 
     def claim_of(self, claims: Sequence[str]) -> str:
         """Return what holds when the group passes."""
-        return f"{self.words} [{'; '.join(claims)}]"
+        return f"{self.rule} [{'; '.join(claims)}]"
 
     def complaint(self) -> str:
-        return f"does not meet {self.words} of its checks"
+        return f"does not meet {self.rule} of its checks"
 
     def explain(self) -> str:
         return "columns: from the scores of its checks"
@@ -60,7 +62,8 @@ class Group(Check):
         raise TypeError("a group scores the scores of its checks")
 
     def expr(self) -> pl.Expr:
-        raise TypeError("a group scores the scores of its checks")
+        """Return what ``score_expr`` reads beside the scores."""
+        return pl.lit(None)
 
 
 class CountingGroup(Group):
@@ -84,7 +87,7 @@ class AllOf(CountingGroup):
     """1.0 if every check passes."""
 
     type = "all_of"
-    words = "all"
+    rule = "all"
 
     def holds(self, passing: Any, ran: Any) -> Any:
         return passing == ran
@@ -94,7 +97,7 @@ class AnyOf(CountingGroup):
     """1.0 if a check passes."""
 
     type = "any_of"
-    words = "any"
+    rule = "any"
     nearest = True
 
     def holds(self, passing: Any, ran: Any) -> Any:
@@ -105,7 +108,7 @@ class NoneOf(CountingGroup):
     """1.0 if no check passes."""
 
     type = "none_of"
-    words = "none"
+    rule = "none"
     inverse = True
 
     def holds(self, passing: Any, ran: Any) -> Any:
@@ -126,7 +129,7 @@ class AtLeast(CountingGroup):
     params: AtLeastParams
 
     @property
-    def words(self) -> str:  # type: ignore[override]
+    def rule(self) -> str:  # type: ignore[override]
         return f"at least {self.params.k}"
 
     def holds(self, passing: Any, ran: Any) -> Any:
@@ -166,7 +169,7 @@ class Mean(Group):
     """The weighted mean of the scores."""
 
     type = "mean"
-    words = "the mean"
+    rule = "the mean"
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return weighted_mean(scores, weights)
@@ -179,7 +182,7 @@ class Minimum(Group):
     """The lowest score."""
 
     type = "min"
-    words = "the lowest"
+    rule = "the lowest"
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return min(scores)
@@ -192,7 +195,7 @@ class Maximum(Group):
     """The highest score."""
 
     type = "max"
-    words = "the highest"
+    rule = "the highest"
     nearest = True
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
@@ -206,7 +209,7 @@ class Product(Group):
     """The product of the scores."""
 
     type = "product"
-    words = "the product"
+    rule = "the product"
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return reduce(mul, scores, 1.0)
@@ -236,20 +239,21 @@ class LengthScaled(Group):
     """
 
     type = "length_scaled"
-    bounded = False
-    words = "a good length"
+    traits = Traits(bounded=False)
+    rule = "a good length"
     Params = LengthScaledParams
     params: LengthScaledParams
 
     def __init__(self, params: Any = None, length: Reference | None = None) -> None:
         super().__init__(params)
         self.length = length
-        self.stays = length.columns if length is not None else ()  # type: ignore[misc]
-        self.may_read = self.stays  # type: ignore[misc]
-
-    @property
-    def named_references(self) -> list[tuple[str, Reference]]:
-        return [] if self.length is None else [("unit", self.length)]
+        if length is not None:
+            self.traits = replace(  # type: ignore[misc]
+                type(self).traits,
+                may_read=length.columns,
+                passed_through=length.columns,
+                references=(("unit", length),),
+            )
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return self._scaled(self._length(row), correct=scores[0] >= 1.0)
@@ -271,14 +275,11 @@ class LengthScaled(Group):
         p = min(max(length / self.params.max, 0.0), 1.0)
         return lo + 0.5 * (hi - lo) * (1.0 + math.cos(p * math.pi))
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
-
-    def _lane(self) -> Lane:
+    def expr(self) -> pl.Expr:
         unit = self.length or self.params.unit
-        return Lane(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", self._expr)
+        return Lane(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", self._both).col
 
-    def _expr(self, schema: pl.Schema) -> pl.Expr:
+    def _both(self, schema: pl.Schema) -> pl.Expr:
         """Return a struct of both scores of each row: if the check passes, and if it fails."""
         columns = [text().alias("completion")]
         columns += [] if self.length is None else [exactly(name) for name in self.length.columns if name in schema]
@@ -293,7 +294,7 @@ class LengthScaled(Group):
         return rowwise(row_of(columns), scaled, pairs)
 
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
-        both = self._lane().col.struct
+        both = self.expr().struct
         return pl.when(scores[0] >= 1.0).then(both.field("correct")).otherwise(both.field("wrong"))
 
 
@@ -307,7 +308,7 @@ class Included(Group):
     """The score of another spec's verifier: its `combine`, `range`, weights, gates and penalties."""
 
     type = "spec"
-    words = "the spec"
+    rule = "the spec"
     Params = IncludedParams
 
     def __init__(

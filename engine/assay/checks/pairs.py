@@ -1,13 +1,13 @@
 """Checks that compare a text with a gold in Python, once for each distinct pair of them."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
 from assay.calls.limits import is_score, own_failure
-from assay.checks.base import NO_SCORE, GoldCompared, Outcome, Row
+from assay.checks.base import NO_SCORE, Columns, GoldCompared, GoldKind, Outcome, Row, identity
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
@@ -19,15 +19,14 @@ Answer = tuple[float, str, str | None]
 """The values of such a struct."""
 
 
-class PairCheck(GoldCompared, ABC):
+class PairCheck(GoldCompared):
     """Base class of checks that compare a text with one gold; a subclass defines ``judge``.
 
-    ``row``, ``expr`` and ``expr_by`` follow from it. A subclass for which a package compares many pairs at once overrides
-    ``judge_all``, too.
+    A subclass for which a package compares many pairs at once overrides ``judge_all``, too.
     """
 
     graded = True
-    gold = "value"
+    golds = GoldKind("value")
 
     @abstractmethod
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
@@ -35,7 +34,7 @@ class PairCheck(GoldCompared, ABC):
 
         Args:
             value: The text.
-            gold: The value of the param ``gold``; from a column, its text; None for a type without golds.
+            gold: The gold of the spec; from a column, its text; None for a type without golds.
         """
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
@@ -56,25 +55,33 @@ class PairCheck(GoldCompared, ABC):
         return score, encodable(reason) if score < 1 else "", None
 
     @property
-    def _gold(self) -> Any:
-        return getattr(self.params, self.gold) if self.gold else None
+    def own_gold(self) -> Any:
+        return getattr(self.params, self.golds.param) if self.golds.param else None
 
-    def row(self, row: Row) -> float:
-        return self.judge(row["completion"], self._gold)[0]
+    def score(self, value: str, gold: Any) -> float:
+        return self.judge(value, gold)[0]
 
     def reason(self, row: Row) -> str:
-        return self.judge(row["completion"], self._gold)[1]
+        return self.judge(row["completion"], self.own_gold)[1]
 
     def outcome(self, row: Row) -> Outcome:
-        return Outcome(*self.answered(self.judge, row["completion"], self._gold))
+        return Outcome(*self.answered(self.judge, row["completion"], self.own_gold))
 
-    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    def pairs_expr(self, golds: pl.Expr) -> pl.Expr:
+        """Return the answers for golds from a column."""
+        return once_pairs(text(), golds, self._of_columns, PAIR_ANSWER)
 
-    def answer_lane(self) -> Lane:
-        return Lane(f"pairs:{self._identity()}", lambda _: once(text(), self._of_texts, PAIR_ANSWER))
+    def compare(self, gold: Any) -> Columns:
+        if isinstance(gold, pl.Expr):
+            return Columns.of(self.pairs_expr(gold))
+        lane = Lane(f"pairs:{identity(self)}", lambda _: once(text(), self._of_texts, PAIR_ANSWER))
+        return Columns.of(lane.col, graded=self.graded)
+
+    def score_expr(self, gold: Any) -> pl.Expr:
+        return self.compare(gold).score
 
     def _of_texts(self, texts: pl.Series) -> pl.Series:
-        return self._of_pairs(texts.to_list(), [self._gold] * len(texts))
+        return self._of_pairs(texts.to_list(), [self.own_gold] * len(texts))
 
     def _of_columns(self, texts: pl.Series, golds: pl.Series, which: pl.Series) -> pl.Series:
         shared = golds.to_list()  # one object for each gold, whose hash is computed once
@@ -83,18 +90,12 @@ class PairCheck(GoldCompared, ABC):
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         return in_columns(self.judge_all(values, golds), PAIR_ANSWER)
 
-    def answer_by(self, golds: pl.Expr) -> pl.Expr:
-        return once_pairs(text(), golds, self._of_columns, PAIR_ANSWER)
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr:
-        return self.answer_by(golds).struct.field("score")
-
     def explain(self) -> str:
         return "Python, once for each distinct text and gold"
 
 
 def in_columns(rows: Sequence[Sequence[Any]], dtype: pl.Struct) -> pl.Series:
     """Return a column of structs with the values of each row, in a fifth of the time of ``DataFrame(rows, orient="row")``."""
-    fields = zip(*rows, strict=True) if rows else [()] * len(dtype.fields)
-    columns = zip(dtype.fields, fields, strict=True)
-    return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in columns]).to_struct()
+    columns = zip(*rows, strict=True) if rows else [()] * len(dtype.fields)
+    named = zip(dtype.fields, columns, strict=True)
+    return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in named]).to_struct()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from assay.checks.base import Check, Outcome, Row
+from assay.checks.base import Check, Columns, Outcome, Row, Traits
 from assay.errors import encodable
 from assay.names import HIDDEN
 
@@ -25,35 +25,20 @@ class Broken(Check):
     def __init__(self, problem: str, libraries: Mapping[str, tuple[str, ...]] | None = None) -> None:
         super().__init__()
         self.problem = encodable(problem)
-        self.libraries = libraries or {}  # type: ignore[misc]
-
-    @property
-    def is_builtin(self) -> bool:
-        return False  # it stands for any check
-
-    def row(self, row: Row) -> float:
-        del row
-        return 0.0
-
-    def expr(self) -> pl.Expr:
-        return pl.lit(value=False)
-
-    def complaint(self) -> str:
-        return self.problem
-
-    def error(self, row: Row) -> str | None:
-        del row
-        return self.problem
-
-    def error_expr(self) -> pl.Expr:
-        return pl.lit(self.problem)
-
-    def explain(self) -> str:
-        return f"never runs: {self.problem}"
+        self.traits = Traits(stands_in=True, libraries=libraries or {})  # type: ignore[misc]
 
     def outcome(self, row: Row) -> Outcome:
         del row
         return Outcome(0.0, self.problem, self.problem)
+
+    def columns(self) -> Columns:
+        return Columns(pl.lit(value=False), self.problem, pl.lit(self.problem))
+
+    def complaint(self) -> str:
+        return self.problem
+
+    def explain(self) -> str:
+        return f"never runs: {self.problem}"
 
 
 class Stored(Check):
@@ -63,40 +48,34 @@ class Stored(Check):
         check: The check that ran.
         column: Column of its scores.
         label: What its lines of feedback begin with.
-        words: The reason of every failing row if it is the same; None if it is in the feedback.
+        reason: The reason of every failing row if it is the same; None if it is in the feedback.
     """
 
     type = "stored"
 
-    def __init__(self, check: Check, column: str, label: str, words: str | None) -> None:
+    def __init__(self, check: Check, column: str, label: str, reason: str | None) -> None:
         super().__init__()
         self.type = check.type  # type: ignore[misc]
         self.graded = check.graded  # type: ignore[misc]
-        self.bounded = check.bounded  # type: ignore[misc]
-        self.joint = check.joint  # type: ignore[misc]
-        self.column, self.label, self.words = EARLIER + column, label, words
+        traits = check.traits
+        self.traits = Traits(bounded=traits.bounded, separator=traits.separator)  # type: ignore[misc]
+        self.column, self.label, self.constant_reason = EARLIER + column, label, reason
 
     def row(self, row: Row) -> float:
         return float(row[self.column])
 
-    def expr(self) -> pl.Expr:
-        return pl.col(self.column)
-
-    @property
-    def one_complaint(self) -> bool:
-        return self.words is not None
-
-    def complaint(self) -> str:
-        return self.words or ""
-
     def reason(self, row: Row) -> str:
         lines = str(row[EARLIER + "feedback"]).split("\n")
-        found = (line.removeprefix(self.label) for line in lines if line.startswith(self.label))
-        return next(found, "") if self.words is None else self.words
+        reasons = (line.removeprefix(self.label) for line in lines if line.startswith(self.label))
+        return next(reasons, "") if self.constant_reason is None else self.constant_reason
 
-    def reason_expr(self) -> pl.Expr:
+    def columns(self) -> Columns:
         pattern = f"(?m)^{pl.escape_regex(self.label)}(.*)$"
-        return pl.col(EARLIER + "feedback").str.extract(pattern) if self.words is None else pl.lit(self.words)
+        reasons = pl.col(EARLIER + "feedback").str.extract(pattern)
+        return Columns(pl.col(self.column), reasons if self.constant_reason is None else self.constant_reason)
+
+    def complaint(self) -> str:
+        return self.constant_reason or ""
 
     def explain(self) -> str:
         return "not at all: its scores are those of an earlier run"

@@ -10,7 +10,7 @@ import polars as pl
 
 from assay.calls.limits import NO_REWARD, own_failure, scalar, settled
 from assay.calls.places import failure
-from assay.checks.base import BELOW_1, Outcome, Row, RunCheck
+from assay.checks.base import BELOW_1, Columns, Outcome, Row, RowAwareCheck, Traits, outcomes_lane
 from assay.checks.json.expected_schema import output_schema
 from assay.classes.registry import Verifier
 from assay.errors import RAISED, said_by
@@ -60,19 +60,19 @@ def _read(value: Any) -> Any:
     return parsed if isinstance(parsed, dict) else value
 
 
-class ByClass(RunCheck):
+class ByClass(RowAwareCheck):
     """The reward of an instance of a verifier class; ``kind`` is the name of the class in the registry."""
 
     graded = True
-    bounded = False
-    extra = "info/{verifier}"
 
     def __init__(self, kind: str, verifier: Verifier) -> None:
         super().__init__()
-        # NOTE: one check class serves every kind, so `type` and `may_read`, class attributes elsewhere, are set on the instance
+        # NOTE: one check class serves every kind, so `type` and `traits`, class attributes elsewhere, are set on the instance
         self.type = kind  # type: ignore[misc]
         self.verifier = verifier
-        self.may_read = () if self.has_expr else (_PROMPT, _TARGET, *_GOLDS, OUTPUT_SCHEMA_CAMEL)  # type: ignore[misc]
+        may_read = () if self.has_twin else (_PROMPT, _TARGET, *_GOLDS, OUTPUT_SCHEMA_CAMEL)
+        extra = "info/{verifier}"
+        self.traits = Traits(bounded=False, may_read=may_read, extra=extra, code=type(verifier))  # type: ignore[misc]
 
     def outcome(self, row: Row) -> Outcome:
         try:
@@ -90,36 +90,24 @@ class ByClass(RunCheck):
         return Outcome(reward, (BELOW_1 if info == "{}" else info) if reward < 1 else "", None, info)
 
     @property
-    def made_by(self) -> type:
-        return type(self.verifier)
-
-    @property
-    def has_expr(self) -> bool:
+    def has_twin(self) -> bool:
+        """Whether the class has columns."""
         return callable(getattr(self.verifier, "verify_expr", None))
 
-    def expr(self) -> pl.Expr:
-        return self.answer_lane().col.struct.field("reward" if self.has_expr else "score")
-
-    def reason_expr(self) -> pl.Expr:
-        if not self.has_expr:
-            return self.answer_lane().col.struct.field("reason")
-        info = self.extra_expr()
-        return pl.coalesce(self.error_expr(), pl.when(info == "{}").then(pl.lit(BELOW_1)).otherwise(info))
-
-    def extra_expr(self) -> pl.Expr:
-        return self.answer_lane().col.struct.field("info" if self.has_expr else "extra")
+    def columns(self) -> Columns:
+        key = f"{self.type}:{id(self.verifier)}"
+        if not self.has_twin:
+            answers = outcomes_lane(self, key=key).col
+            return Columns.of(answers, extra=answers.struct.field("extra"))
+        answers = Lane(f"class:{key}", self._twin).col
+        reward, info, error = (answers.struct.field(name) for name in ("reward", "info", "error"))
+        reason = pl.coalesce(error, pl.when(info == "{}").then(pl.lit(BELOW_1)).otherwise(info))
+        return Columns(reward, reason, error, info)
 
     def explain(self) -> str:
         return (
-            "columns: the class has a twin" if self.has_expr else "Python, row by row: the class has no verify_expr()"
+            "columns: the class has a twin" if self.has_twin else "Python, row by row: the class has no verify_expr()"
         )
-
-    def _identity(self) -> str:
-        return f"{self.type}:{id(self.verifier)}"
-
-    def answer_lane(self) -> Lane:
-        own = super().answer_lane()
-        return own if own is not None else Lane(f"class:{self._identity()}", self._twin)
 
     def _twin(self, schema: pl.Schema) -> pl.Expr:
         inputs, prompt = [text().fill_null("").alias("completion")], pl.lit("")
@@ -127,7 +115,7 @@ class ByClass(RunCheck):
             inputs, prompt = [*inputs, _prompt_expr(schema).fill_null("").alias(_PROMPT)], pl.col(_PROMPT)
         twin = self.verifier.verify_expr(prompt=prompt, completion=pl.col("completion"))  # type: ignore[attr-defined]
         _check_twin(twin)
-        run = partial(_answers, twin, self.made_by.__qualname__)
+        run = partial(_answers, twin, type(self.verifier).__qualname__)
         return pl.struct(inputs).map_batches(run, return_dtype=_ANSWER, is_elementwise=True)
 
 

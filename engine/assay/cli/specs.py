@@ -183,11 +183,15 @@ def _loaded(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "Ver
 
 def _difference(verifier: "VerifierSpec", error: "DifferenceError", path: str) -> SpecError:
     """Return the error for a check whose row() and expr() differ: the first one, with both scores and the text."""
+    from assay.checks.base import deciding_code
+
     name, (by_expr, by_row) = next(
         (item for item in error.differing.items() if item[0].startswith("check/")), next(iter(error.differing.items()))
     )
     ident = name.removeprefix(f"check/{verifier.id}/")
-    kinds = [spec.check.made_by.__name__ for spec in verifier.nodes if spec.id == ident and spec.check is not None]
+    kinds = [
+        deciding_code(spec.check).__name__ for spec in verifier.nodes if spec.id == ident and spec.check is not None
+    ]
     kind = kinds[0] if kinds else "a check"
     text = error.row.get(COMPLETION)
     return SpecError(

@@ -30,6 +30,7 @@ from assay.aggregating.pipeline import (
     NO_CHECK,
     applies_expr,
     check_exprs,
+    columns_of,
     condition_layer,
     group_exprs,
     lanes_of,
@@ -41,7 +42,7 @@ from assay.aggregating.pipeline import (
 )
 from assay.calls.limits import own_failure
 from assay.calls.places import raised_at
-from assay.checks.base import Check, RunCheck
+from assay.checks.base import Check, RowAwareCheck, deciding_code, has_expr, is_builtin
 from assay.compiling.first_batches import Attention
 from assay.compiling.fitting import fitted
 from assay.compiling.lost_bytes import read_paths
@@ -61,7 +62,7 @@ from assay.compiling.requirements import (
 from assay.compiling.verifiers import verifiers_of_run, warn
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
-from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, layers
+from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, lanes_read, layers
 from assay.expressions.mixed import TYPED
 from assay.expressions.readable import has_type
 from assay.functions.check import OnRow
@@ -144,14 +145,14 @@ class Plan:
         return [reader.check for _, spec, _ in self.checks for reader in spec.readers if reader.check is not None]
 
     @property
-    def _run_checks(self) -> list[RunCheck]:
-        return [check for _, _, check in self.checks if isinstance(check, RunCheck)]
+    def _row_aware_checks(self) -> list[RowAwareCheck]:
+        return [check for _, _, check in self.checks if isinstance(check, RowAwareCheck)]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user on the columns that the checks read."""
         schema = self._read_schema
-        return tuple(dict.fromkeys(note for check in self._run_checks for note in check.column_notes(schema)))
+        return tuple(dict.fromkeys(note for check in self._row_aware_checks for note in check.column_notes(schema)))
 
     @cached_property
     def _exact(self) -> tuple[str, ...]:
@@ -193,12 +194,12 @@ class Plan:
     def watched(self) -> tuple[str, ...]:
         """Hidden columns that the summary reads."""
         names = [hidden(name) for name in ("reward", "passed", "error")]
-        for verifier, spec, check in self.checks:
+        for verifier, spec, _ in self.checks:
             score = hidden(check_column(verifier, spec))
             names.append(score)
             names += () if one_reason(spec) is not None else (reason_column(verifier, spec),)
             names += (error_column(verifier, spec),) if may_err(spec) else ()
-            names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
+            names += () if columns_of(spec).remark is None else (remark_column(verifier, spec),)
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     @property
@@ -215,7 +216,7 @@ class Plan:
     @property
     def piece(self) -> int:
         """Rows to process together: few to save memory, more if checks compute once what several rows share."""
-        shared = any(check.reads or not check.is_builtin for _, _, check in self.checks)
+        shared = any(check.traits.reads or not is_builtin(check) for _, _, check in self.checks)
         return max(1, THRESHOLDS.shared_piece if shared else THRESHOLDS.piece)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,14 +260,16 @@ class Plan:
         schema = self._read_schema
         rollouts = opened(fitted(rollouts, dict(self.schema), self._exact), self.conversions)
         warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
-        for check in self._run_checks:
-            reason, doubt = check.refused_expr(), check.doubt_expr()
-            if reason is None and doubt is None:
+        for check in self._row_aware_checks:
+            with lanes_read() as lanes:
+                refusals = check.refusals()
+            if refusals is None:
                 continue
+            reason, doubt = refusals
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
             frame = frame.filter(bad.is_null()) if (bad := no_rollout_expr(schema)) is not None else frame
-            for layer in layers(check.refusal_lanes(), schema):
+            for layer in layers(lanes, schema):
                 frame = frame.with_columns(layer)
             remarks = frame.select(
                 one_line_expr(reason).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW)
@@ -385,8 +388,8 @@ class Plan:
 
         NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.
         """
-        is_builtin = all(check.is_builtin or isinstance(check, OnRow) for check in self.readers)
-        if rows is None or rows > THRESHOLDS.unstreamed_rows or not is_builtin:
+        all_builtin = all(is_builtin(check) or isinstance(check, OnRow) for check in self.readers)
+        if rows is None or rows > THRESHOLDS.unstreamed_rows or not all_builtin:
             return False
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
 
@@ -477,15 +480,16 @@ class Plan:
         """Reject a user's check whose expression cannot run; the schema is enough to tell."""
         schema = self._read_schema
         for verifier, spec, check in self.checks:
-            if check.is_builtin or spec.parts:
+            if is_builtin(check) or spec.parts:
                 continue
             frame = pl.LazyFrame(schema=schema).with_columns(
                 completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
             )
             try:
-                for layer in layers(check.lanes(), schema):
+                with lanes_read() as lanes:
+                    expr = check.columns().score
+                for layer in layers(lanes, schema):
                     frame = frame.with_columns(layer)
-                expr = check.expr()
                 dtype = frame.select(score=expr).collect_schema()["score"]
                 _check_words(complaint=check.complaint(), claim=check.claim())
                 _check_alone(expr)
@@ -495,14 +499,14 @@ class Plan:
                 ):  # a UsageError concerns this process
                     raise
                 name, noun = (
-                    getattr(check.made_by, "__name__", check.type),
+                    getattr(deciding_code(check), "__name__", check.type),
                     "check" if verifier.kind == NATIVE else "verifier",
                 )
                 message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(exception)}"
                 place = raised_at(exception)
                 message += f"\n  {place}" if place else ""
                 raise SpecError(message, f"assay.testing.assert_{noun}_conforms compares it with the rows.") from None
-            if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
+            if not (dtype == pl.Boolean or ((check.graded or not has_expr(check)) and dtype.is_numeric())):
                 expected = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.checks.base import is_builtin
 from assay.compiling.lost_bytes import lost_exprs, lost_in, not_text
 from assay.compiling.requirements import read_columns, referred_columns
 from assay.expressions.lane import exactly, not_hidden, plain, plain_type
@@ -47,7 +48,7 @@ def _read(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> dict[str, 
     """
     names = [*names]
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check is not None]
-    ours = (name for check in checks if check.is_builtin for name in (*check.reads, *check.may_read))
+    ours = (name for check in checks if is_builtin(check) for name in (*check.traits.reads, *check.traits.may_read))
     failures = failure_columns({*names})
     texts = {*_OURS, *failures, *ours, *referred_columns(verifiers)}
     if any(isinstance(check, Reward) and check.rewards.takes_all for check in checks):

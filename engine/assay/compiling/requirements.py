@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks.base import Check, RunCheck
+from assay.checks.base import Check, RowAwareCheck, has_expr, is_builtin
+from assay.classes.check import ByClass
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed, printable
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
@@ -56,7 +57,7 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     needed: dict[str, list[str]] = {COMPLETION: []}
     for verifier in verifiers:
         for spec in _readers([verifier]):
-            for name in spec.check.reads if spec.check else ():
+            for name in spec.check.traits.reads if spec.check else ():
                 needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
     return needed
 
@@ -78,7 +79,7 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
         present: Columns that there are; optional columns that checks do not read beside them are left out.
     """
     checks = _checks(verifiers)
-    optional = (name for check in checks for name in check.may_read if not _is_spared(check, name, present))
+    optional = (name for check in checks for name in check.traits.may_read if not _is_spared(check, name, present))
     return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
 
 
@@ -89,9 +90,13 @@ def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
     and the columns of a check type of a user have types for its ``expr``.
     """
     checks = [
-        check for check in _checks(verifiers) if check.is_builtin or not check.has_expr or isinstance(check, Reward)
+        check
+        for check in _checks(verifiers)
+        if is_builtin(check) or not has_expr(check) or isinstance(check, Reward | ByClass)
     ]
-    read = (name for check in checks for name in (*check.reads, *check.may_read) if name not in _WITH_FORM)
+    read = (
+        name for check in checks for name in (*check.traits.reads, *check.traits.may_read) if name not in _WITH_FORM
+    )
     referred = (name for name in referred_columns(verifiers) if name not in (COMPLETION, *STRUCTURED, TASK_ID))
     return tuple(dict.fromkeys([*referred, *read]))
 
@@ -113,8 +118,8 @@ def referred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
 
 def unreferred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
     """Return the paths of what checks of Assay read in columns to which no reference leads; without the completion."""
-    checks = [check for check in _checks(verifiers) if check.is_builtin]
-    names = dict.fromkeys(name for check in checks for name in (*check.reads, *check.may_read))
+    checks = [check for check in _checks(verifiers) if is_builtin(check)]
+    names = dict.fromkeys(name for check in checks for name in (*check.traits.reads, *check.traits.may_read))
     others = {COMPLETION, *referred_columns(verifiers)}
     within: dict[str, tuple[str, ...]] = {"metadata": ("metadata", "expectations")}
     return [Path(within.get(name, (name,))) for name in names if name not in others]
@@ -130,13 +135,16 @@ def _checks(verifiers: Sequence[VerifierSpec]) -> list[Check]:
 
 
 def _is_spared(check: Check, name: str, present: Container[str]) -> bool:
-    return isinstance(check, RunCheck) and any(other in present for other in check.spared.get(name, ()))
+    return any(other in present for other in check.traits.ignored_if.get(name, ()))
 
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
     """Return the columns that the checks read as text or structure, which do not pass through."""
     return {COMPLETION} | {
-        name for check in _checks(verifiers) for name in (*check.reads, *check.may_read) if name not in check.stays
+        name
+        for check in _checks(verifiers)
+        for name in (*check.traits.reads, *check.traits.may_read)
+        if name not in check.traits.passed_through
     }
 
 
@@ -172,7 +180,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     problems += [
         problem
         for check in _checks(verifiers)
-        if isinstance(check, RunCheck)
+        if isinstance(check, RowAwareCheck)
         for problem in check.column_problems(schema)
     ]
     problems += _reference_problems(verifiers, schema)

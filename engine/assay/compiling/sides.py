@@ -8,6 +8,7 @@ import polars as pl
 
 from assay.aggregating.columns import hidden
 from assay.aggregating.pipeline import applies_expr, check_exprs, unscored_exprs
+from assay.checks.base import deciding_code
 from assay.compiling.plan import Plan
 from assay.compiling.reading import as_given, merged, opened
 from assay.expressions.lane import exactly
@@ -105,4 +106,4 @@ def _key(verifier: VerifierSpec, spec: CheckSpec, form: Mapping[str, Any]) -> _K
     assert spec.check is not None  # noqa: S101  (as above)
     if verifier.kind != NATIVE:
         return (verifier.canonical, id(spec.check))
-    return (fingerprint(form), spec.threshold, spec.check.made_by)
+    return (fingerprint(form), spec.threshold, deciding_code(spec.check))

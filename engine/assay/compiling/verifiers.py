@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from assay.calls.in_thread import LOOP
 from assay.calls.limits import Limits, TimeoutCounts
-from assay.checks.base import Check, RunCheck
+from assay.checks.base import Check, RowAwareCheck
 from assay.checks.libraries import untested
 from assay.errors import AssayWarning, SpecError, UsageError
 from assay.functions.check import OnRow
@@ -59,7 +59,7 @@ def closing_checks(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
         yield
     finally:
         for spec in (spec for verifier in verifiers for spec in verifier.nodes):
-            if isinstance(spec.check, RunCheck):
+            if isinstance(spec.check, RowAwareCheck):
                 spec.check.close()
 
 
@@ -151,7 +151,7 @@ def warn(verifiers: Sequence[VerifierSpec]) -> None:
         for message in verifier.warnings:
             warnings.warn(message, AssayWarning, stacklevel=3)
     readers = (reader.check for verifier in verifiers for spec in verifier.nodes for reader in spec.readers)
-    for kind, tested in {check.type: check.libraries for check in readers if check is not None}.items():
+    for kind, tested in {check.type: check.traits.libraries for check in readers if check is not None}.items():
         if others := untested(tested):
             message = f"{kind} libraries not tested: {', '.join(others)}; verdicts may differ from those of tested ones"
             warnings.warn(message, AssayWarning, stacklevel=3)

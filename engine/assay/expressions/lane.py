@@ -135,7 +135,25 @@ class Lane:
     @property
     def col(self) -> pl.Expr:
         """The column, for a check's expression."""
+        if (read := _READ.get()) is not None:
+            read.append(self)
         return pl.col(self.column)
+
+
+_READ: ContextVar[list[Lane] | None] = ContextVar("read", default=None)
+
+
+@contextmanager
+def lanes_read() -> Iterator[list[Lane]]:
+    """Collect the lanes whose columns are read by expressions that are built here."""
+    outer, lanes = _READ.get(), list[Lane]()
+    token = _READ.set(lanes)
+    try:
+        yield lanes
+    finally:
+        _READ.reset(token)
+        if outer is not None:
+            outer += lanes
 
 
 def layers(lanes: Iterable[Lane], schema: pl.Schema, *, few: bool = False) -> list[list[pl.Expr]]:

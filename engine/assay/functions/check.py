@@ -2,14 +2,15 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
 from pydantic import Field
 
 from assay.calls.limits import NO_REWARD
-from assay.checks.base import Outcome, Params, Row, RunCheck
+from assay.checks.base import Columns, Outcome, Row, RowAwareCheck, Traits
 from assay.errors import listed
 from assay.expressions.lane import Lane, exactly, plain, plain_type, rowwise, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, best_of, outcomes_of, why_batch, why_unscored
@@ -19,6 +20,7 @@ from assay.functions.request_columns import ROW_VERIFIER, row_verifier, struct_o
 from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, HIDDEN, IN_PROCESS, PARAMS, VERIFIER
 from assay.names import ROW_VERIFIER as ROW_CHECK
 from assay.names import VERIFIER_COLUMNS as COLUMNS
+from assay.values.params import Params
 from assay.values.paths import Path, find_expr
 from assay.values.references import Reference, columns_of, resolved
 
@@ -35,19 +37,18 @@ def _likely_gold(schema: pl.Schema) -> str:
     return next((name for name in GOLDS if name in schema), "COLUMN")
 
 
-class OnRow(RunCheck):
+class OnRow(RowAwareCheck):
     """The reward of the function that the row's ``verifier`` names, called with its ``expected`` and ``params``."""
 
     type = IN_PROCESS
     graded = True
-    bounded = False
-    may_read: ClassVar[tuple[str, ...]] = (*COLUMNS, *GOLD_COLUMNS[1:])
-    stays: ClassVar[tuple[str, ...]] = GOLD_COLUMNS[1:]
-    extra = VERIFIER_FN
-    spared: ClassVar[dict[str, tuple[str, ...]]] = {
-        "answer": (VERIFIER, EXPECTED),
-        "target": (VERIFIER, EXPECTED, "answer"),
-    }
+    traits = Traits(
+        bounded=False,
+        may_read=(*COLUMNS, *GOLD_COLUMNS[1:]),
+        passed_through=GOLD_COLUMNS[1:],
+        ignored_if={"answer": (VERIFIER, EXPECTED), "target": (VERIFIER, EXPECTED, "answer")},
+        extra=VERIFIER_FN,
+    )
 
     def __init__(self, default: str = "", params: Params | None = None) -> None:
         super().__init__(params)
@@ -92,23 +93,16 @@ class OnRow(RunCheck):
 
         return Lane(f"row-answer:{request.name}", build, after=(request, why))
 
-    def unscored_expr(self) -> pl.Expr:
-        return self.why_lane().col
+    def columns(self) -> Columns:
+        function = self.request_lane().col.struct.field("fn")
+        return Columns.of(self.answer_lane().col, extra=function, unscored=self.why_lane().col)
 
-    def extra_expr(self) -> pl.Expr:
-        return self.request_lane().col.struct.field("fn")
-
-    def refused_expr(self) -> pl.Expr | None:
-        """Return why a run refuses the row before scoring: another kind, or an unregistered function; else null."""
+    def refusals(self) -> tuple[pl.Expr, pl.Expr] | None:
+        """Return why a run refuses the row, another kind or an unregistered function, and fields that nothing reads."""
         request, reason = self.request_lane().col, self.why_lane().col
         usable = request.struct.field("problem").is_null() & (reason != MISSING)
-        return pl.when(request.struct.field("refused") | usable).then(reason)
-
-    def doubt_expr(self) -> pl.Expr | None:
-        return self.request_lane().col.struct.field("doubt")
-
-    def refusal_lanes(self) -> tuple[Lane, ...]:
-        return (self.why_lane(),)
+        refused = pl.when(request.struct.field("refused") | usable).then(reason)
+        return refused, request.struct.field("doubt")
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         columns = [name for name in schema if not name.startswith(HIDDEN)]
@@ -160,13 +154,10 @@ class RowVerifierCheck(OnRow):
         reason = super().unscored(row)
         return reason if reason == MISSING else None
 
-    def unscored_expr(self) -> pl.Expr:
+    def columns(self) -> Columns:
         reason = self.why_lane().col
-        return pl.when(reason != MISSING).then(reason)
-
-    def missing_expr(self) -> pl.Expr:
-        reason = self.why_lane().col
-        return pl.when(reason == MISSING).then(reason)
+        unscored, missing = (pl.when(side).then(reason) for side in (reason != MISSING, reason == MISSING))
+        return replace(super().columns(), unscored=unscored, missing=missing)
 
     def claim(self) -> str:
         return "passes the row's verifier"
@@ -175,10 +166,15 @@ class RowVerifierCheck(OnRow):
 class Named(OnRow):
     """The reward of a registered function, called with one gold and one set of params: a member of a rubric, or part of a check."""
 
-    extra = ""
-    may_read: ClassVar[tuple[str, ...]] = GOLD_COLUMNS
-    stays = GOLD_COLUMNS
-    spared: ClassVar[dict[str, tuple[str, ...]]] = {"target": (EXPECTED, "answer")}
+    traits = Traits(
+        bounded=False,
+        may_read=GOLD_COLUMNS,
+        passed_through=GOLD_COLUMNS,
+        ignored_if={"target": (EXPECTED, "answer")},
+    )
+
+    def columns(self) -> Columns:
+        return replace(super().columns(), extra=None)
 
     def __init__(self, fn: str, params: Mapping[str, Any] | None = None, gold: Any = None, missing: str = "") -> None:
         super().__init__(fn)
@@ -269,20 +265,21 @@ class Registered(OnRow):
 
     type = "function"
     Params = FunctionParams
-    extra = ""
-    spared: ClassVar[dict[str, tuple[str, ...]]] = Named.spared
 
     def __init__(self, fn: str, expected: Sequence[Any] | None = None, params: Mapping[str, Any] | None = None) -> None:
         super().__init__(fn, FunctionParams(name=fn))
-        self.golds = None if expected is None else tuple(expected)
+        self.expected = None if expected is None else tuple(expected)
         self.fn_params = dict(params or {})
-        self.stays = (*(GOLD_COLUMNS if expected is None else ()), *columns_of(self.references))  # type: ignore[misc]
-        self.may_read = self.stays  # type: ignore[misc]
+        named = [*((EXPECTED, gold) for gold in self.expected or ()), *self.fn_params.items()]
+        references = tuple((name, value) for name, value in named if isinstance(value, Reference))
+        read = (*(GOLD_COLUMNS if expected is None else ()), *columns_of(value for _, value in references))
+        traits = replace(Named.traits, may_read=read, passed_through=read, references=references)
+        self.traits = traits  # type: ignore[misc]
 
     @property
-    def named_references(self) -> list[tuple[str, Reference]]:
-        named = [*((EXPECTED, gold) for gold in self.golds or ()), *self.fn_params.items()]
-        return [(name, value) for name, value in named if isinstance(value, Reference)]
+    def registered_code(self) -> Any:
+        """The function, if it is a user's; another process may have another one."""
+        return None if self.scorer is None or self.scorer.builtin else self.scorer.fn
 
     @property
     def scorer(self) -> Function | None:
@@ -297,7 +294,7 @@ class Registered(OnRow):
     @property
     def parts(self) -> list[Named]:
         """The function with each gold. A built-in function compares with all of them in one call."""
-        golds: Sequence[Any] = (None,) if self.golds is None else self.golds
+        golds: Sequence[Any] = (None,) if self.expected is None else self.expected
         if self.is_builtin_function and len(golds) > 1:
             golds = [[*golds]]
         parts = [Named(self.default, self.fn_params, gold, self.missing_message) for gold in golds]
@@ -308,8 +305,8 @@ class Registered(OnRow):
     @property
     def missing_message(self) -> str:
         """Why a row has no gold."""
-        own = () if self.golds is not None else (EXPECTED,)
-        return f"gold is missing: {', '.join((*own, *map(str, self.references))) or EXPECTED}"
+        own = () if self.expected is not None else (EXPECTED,)
+        return f"gold is missing: {', '.join((*own, *(str(reference) for _, reference in self.traits.references))) or EXPECTED}"
 
     def unscored(self, row: Row) -> str | None:
         del row
@@ -330,38 +327,28 @@ class Registered(OnRow):
         best = rowwise(answers, _best_answer, pl.Struct(ANSWER))
         return Lane(f"best-answer:{','.join(lane.name for lane in lanes)}", lambda _: best, after=lanes)
 
-    def missing_expr(self) -> pl.Expr | None:
-        if not self.references and (self.golds is not None or not self.is_builtin_function):
-            return None
+    def columns(self) -> Columns:
+        columns = Columns.of(self.answer_lane().col)
+        if not self.traits.references and (self.expected is not None or not self.is_builtin_function):
+            return columns
         problems = (part.request_lane().col.struct.field("problem") for part in self.parts)
-        return pl.when(pl.all_horizontal(problem.is_not_null() for problem in problems)).then(
-            pl.lit(self.missing_message)
-        )
+        missing = pl.all_horizontal(problem.is_not_null() for problem in problems)
+        return replace(columns, missing=pl.when(missing).then(pl.lit(self.missing_message)))
 
-    def unscored_expr(self) -> pl.Expr:
-        return pl.lit(None, dtype=pl.String)
-
-    def refused_expr(self) -> pl.Expr | None:
-        return None
-
-    def doubt_expr(self) -> pl.Expr | None:
+    def refusals(self) -> None:
         return None
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         if self.scorer is None:
             fact = f'The verifier function "{self.default}" is not registered in this process.'
             return [(fact, f"Registered: {listed(list_fns())}. Register yours in a module that is imported here, too.")]
-        if self.golds is not None or gold_column(schema) is not None or not self.is_builtin_function:
+        if self.expected is not None or gold_column(schema) is not None or not self.is_builtin_function:
             return []
         hint = f"Name the column in the spec: expected: {{column: {_likely_gold(schema)}}}"
         return [(f"`{self.default}` {_NO_GOLD}", hint)]
 
     def column_notes(self, schema: pl.Schema) -> list[str]:
-        return gold_note(schema) if self.golds is None else []
-
-    @property
-    def made_by(self) -> Any:
-        return type(self) if self.scorer is None or self.scorer.builtin else self.scorer.fn
+        return gold_note(schema) if self.expected is None else []
 
     def claim(self) -> str:
         return f"passes {self.default}"

@@ -35,7 +35,7 @@ def _entries(spec: CheckSpec, depth: int) -> list[dict[str, Any]]:
         "runs_as": runs_as(spec),
         "on": _reading(spec),
         "golds": _golds(spec),
-        "gold_on": _steps(spec.check.gold_chain) if isinstance(spec.check, GoldCheck) else [],
+        "gold_on": _steps(spec.check.brought.chain) if isinstance(spec.check, GoldCheck) else [],
         "when": _condition(spec),
     }
     return [entry, *(inner for part in spec.parts for inner in _entries(part, depth + 1))]

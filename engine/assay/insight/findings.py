@@ -64,7 +64,7 @@ def findings(verifier: VerifierSpec, rows: Iterable[Mapping[str, Any]], *, any_r
 def _of_check(name: str, spec: CheckSpec, rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
     found = [_of_reference(f"{name}, {field}", reference, rows) for field, reference in spec.named_references]
     if isinstance(spec.check, GoldCheck):
-        found += _of_golds(f"{name}, {spec.check.checks.gold or 'params'}", spec.check, rows)
+        found += _of_golds(f"{name}, {spec.check.golds.param or 'params'}", spec.check, rows)
     if spec.subject is not None:
         found += _of_steps(f"{name}, on", spec, rows)
     if spec.when is not None and spec.when.check is None:
@@ -124,12 +124,14 @@ def _decoded(value: Any) -> Any:
 def _of_golds(place: str, check: GoldCheck, rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
     """Return how many rows have golds of which the check can use none, with some of them."""
     with_values = [row for row in rows if all(map(_is_present, _values(check, row)))]
-    if not check.references:
+    if not check.traits.references:
         return []
-    if solutions := [text for row in with_values if check.candidates(row) and (text := check.solution(row))]:
+    if solutions := [
+        text for row in with_values if check.brought.candidates(row) and (text := check.brought.solution(row))
+    ]:
         fact = f"whole solutions in {_share(len(solutions), rows)}, such as {quoted(solutions[0])}"
         return [Finding(place, fact, is_doubtful=len(solutions) == len(with_values), hint=READS_ANSWER)]
-    unusable = [row for row in with_values if not check.candidates(row)]
+    unusable = [row for row in with_values if not check.brought.candidates(row)]
     if not unusable:
         return []
     values = dict.fromkeys(_shown(value) for row in unusable for value in _values(check, row))
@@ -139,7 +141,7 @@ def _of_golds(place: str, check: GoldCheck, rows: Sequence[Mapping[str, Any]]) -
 
 
 def _values(check: GoldCheck, row: Mapping[str, Any]) -> list[Any]:
-    return [reference.row(row) for reference in check.references]
+    return [reference.row(row) for _, reference in check.traits.references]
 
 
 def _shown(value: Any) -> str:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_origin
 
-from assay.checks.base import Check
+from assay.checks.base import Check, is_builtin
 from assay.checks.golds import GoldCheck
 from assay.functions.check import Registered, RowVerifierCheck
 from assay.names import COMPLETION, EXPECTED, FN_NAME, PARAMS, VERIFIER
@@ -36,7 +36,7 @@ def sample_rows(verifier: VerifierSpec, count: int, seed: int = 0) -> list[dict[
 
 def _own_texts(verifier: VerifierSpec) -> list[str]:
     """Return texts around the words that users' check types look for: those in their code and in their examples."""
-    own = [spec.check for spec in verifier.nodes if spec.check is not None and not spec.check.is_builtin]
+    own = [spec.check for spec in verifier.nodes if spec.check is not None and not is_builtin(spec.check)]
     words = [example.completion for check in own for example in check.examples if example.completion]
     for check in own:
         code = getattr(check.row, "__code__", None)
@@ -91,8 +91,8 @@ def _columns(check: Check | None) -> dict[str, Sequence[Any]]:
     if isinstance(check, RowVerifierCheck):
         return {VERIFIER: [{FN_NAME: "exact_match", EXPECTED: expected, PARAMS: {}} for expected in _TEXTS]}
     if isinstance(check, Registered):
-        return {EXPECTED: _TEXTS} if check.golds is None else {}
-    return {} if check is None else {name: _TEXTS for name in check.reads if name not in STRUCTURED}
+        return {EXPECTED: _TEXTS} if check.expected is None else {}
+    return {} if check is None else {name: _TEXTS for name in check.traits.reads if name not in STRUCTURED}
 
 
 def _pool(spec: CheckSpec, field: str, reference: Reference) -> Sequence[Any]:
@@ -127,7 +127,7 @@ def _pool_of_param(check: Check | None, field: str) -> Sequence[Any]:
 
 def _kinds(check: GoldCheck, field: str) -> set[Any]:
     """Return the plain types that a param takes."""
-    fields = check.checks.Params.model_fields
+    fields = check.brought.check.Params.model_fields
     annotation = next(info.annotation for name, info in fields.items() if (info.alias or name) == field)
     choices = [annotation] if get_origin(annotation) is list else get_args(annotation) or [annotation]
     return {get_origin(choice) or choice for choice in choices}

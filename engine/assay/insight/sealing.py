@@ -14,7 +14,6 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks.base import RunCheck
 from assay.checks.libraries import changed_versions
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
@@ -235,7 +234,7 @@ def _made_again(
     notes += added
     source, plan = prepare(source, loaded, options)
     inputs += _task_inputs(made, source, options, given=tasks is not None)
-    if any(isinstance(check, RunCheck) and check.whole for check in plan.readers) and size < made.seal.rows:
+    if any(check.traits.sees_all for check in plan.readers) and size < made.seal.rows:
         size, notes = made.seal.rows, [*notes, "all rows are scored again: functions see several of them together"]
     problems, cells = _rescored(made, source, plan, options, _sampled(made.seal.rows, size, seed))
     misses = None if not size else 0.0 if size == made.seal.rows else 1 - _CHANCE ** (1 / size)

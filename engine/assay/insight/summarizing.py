@@ -79,7 +79,7 @@ def _numbers(result: Result) -> Summary:
 def _count_lines(result: Result, summary: Summary) -> None:
     """Add the reasons and the errors of each check, and why rows are unscored."""
     entries = {check.id: check for check in summary.checks}
-    joints = {check.type: check.joint for check in CHECKS}
+    joints = {check.type: check.traits.separator for check in CHECKS}
     for check, text, rows, _ in result.lines("feedback").rows():
         if (entry := entries.get(check)) is not None:
             joint = joints.get(entry.type)

@@ -18,7 +18,7 @@ import polars as pl
 from assay.aggregating.aggregate import OVERFLOW, reward_steps, run_passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, hidden, score_column
 from assay.aggregating.pipeline import NO_CHECK, is_nullable, none_applies_expr
-from assay.checks.base import Check, RunCheck
+from assay.checks.base import Check, Traits
 from assay.checks.registry import BUILTIN
 from assay.errors import InputError, UsageError, counted, printable
 from assay.expressions.lane import exactly
@@ -160,12 +160,11 @@ class _Stored(Check):
     type = "stored scores"
 
 
-class _StoredAtTimes(_Stored, RunCheck):
+class _StoredAtTimes(_Stored):
     """The same of a check that gives some rows none, or one beyond [0, 1]."""
 
     type = "stored scores at times"
-    bounded = False
-    nullable = True
+    traits = Traits(bounded=False, nullable=True)
 
 
 class _Change(NamedTuple):

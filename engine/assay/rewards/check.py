@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
 
 from assay.calls.limits import Graded, Limits
-from assay.checks.base import Outcome, Row, RunCheck
-from assay.expressions.lane import Lane, text
+from assay.checks.base import Columns, Outcome, Row, RowAwareCheck, Traits
+from assay.expressions.lane import text
 from assay.rewards.panel import STRICT, Rewards
 from assay.rewards.reward_function import RewardFunction, shortfall, verdict
 from assay.values.arguments import COLUMN, COLUMN_OF, MEMO, RAW
@@ -21,13 +21,11 @@ _Result = tuple[float | None, str | None, Graded | None]
 """The reward, the error and the remark of one function for one row."""
 
 
-class Reward(RunCheck):
+class Reward(RowAwareCheck):
     """The reward of one function."""
 
     type = "function"
     graded = True
-    bounded = False
-    stays: ClassVar[tuple[str, ...]] = ("answer", "task", "example_id", "id")
 
     def __init__(self, rewards: Rewards, at: int, weight: float) -> None:
         super().__init__()
@@ -35,10 +33,15 @@ class Reward(RunCheck):
         self.at = at
         self.weight = weight
         required = (name for name in self.function.required if name in STRICT or name.startswith(COLUMN))
-        self.reads = tuple(name.removeprefix(COLUMN) for name in required)  # type: ignore[misc]
-        self.may_read = rewards.columns  # type: ignore[misc]
-        self.stays = (*Reward.stays, *rewards.others)  # type: ignore[misc]
-        self.nullable = self.function.skips  # type: ignore[misc]
+        self.traits = Traits(  # type: ignore[misc]
+            bounded=False,
+            reads=tuple(name.removeprefix(COLUMN) for name in required),
+            may_read=rewards.columns,
+            passed_through=("answer", "task", "example_id", "id", *rewards.others),
+            nullable=self.function.skips,
+            sees_all=self.function.group,
+            code=self.function.func,
+        )
         self._decides = rewards.skips and at == 0
         """Whether this is the check that finds rows to which no function applies."""
 
@@ -50,14 +53,6 @@ class Reward(RunCheck):
     def _field(self, name: str) -> pl.Expr:
         return self.rewards.lane().col.struct.field(f"{self.at}/{name}")
 
-    @property
-    def whole(self) -> bool:  # type: ignore[override]
-        return self.function.group
-
-    @property
-    def made_by(self) -> Any:
-        return self.function.func
-
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         if not self.function.group or any(name in schema for name in (*COLUMN_OF["example_id"], "prompt")):
             return []
@@ -68,7 +63,7 @@ class Reward(RunCheck):
     def close(self) -> None:
         self.rewards.close()
 
-    def together(self, rows: Sequence[Row]) -> None:
+    def prefetch(self, rows: Sequence[Row]) -> None:
         if any(id(self.rewards) not in row[MEMO] for row in rows):
             for row, results in zip(rows, _score_rows(rows, self.rewards), strict=True):
                 row[MEMO][id(self.rewards)] = results
@@ -85,28 +80,19 @@ class Reward(RunCheck):
             return None
         return NOT_APPLICABLE if all(score is None for score, _, _ in self._results(row)) else None
 
-    def unscored_expr(self) -> pl.Expr | None:
+    def columns(self) -> Columns:
+        error = self._field("error")
+        reason = pl.coalesce(error, self._field("reason"), pl.lit(shortfall(self.weight)))
+        columns = Columns(self._field("score"), reason, error, short=self._falls_short)
         if not self._decides:
-            return None
+            return columns
         fields = self.rewards.lane().col.struct
         scores = [fields.field(f"{at}/score").is_null() for at in range(len(self.rewards.functions))]
-        return pl.when(pl.all_horizontal(scores)).then(pl.lit(NOT_APPLICABLE))
+        return replace(columns, unscored=pl.when(pl.all_horizontal(scores)).then(pl.lit(NOT_APPLICABLE)))
 
-    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
+    def _falls_short(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
         short = score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
         return short | error.is_not_null()
-
-    def expr(self) -> pl.Expr:
-        return self._field("score")
-
-    def error_expr(self) -> pl.Expr:
-        return self._field("error")
-
-    def reason_expr(self) -> pl.Expr:
-        return pl.coalesce(self.error_expr(), self._field("reason"), pl.lit(shortfall(self.weight)))
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self.rewards.lane(),)
 
     def explain(self) -> str:
         how = "in batches" if self.function.batched else "row by row"
@@ -120,8 +106,7 @@ class Metric(Reward):
     def __init__(self, rewards: Rewards, at: int, metric: str) -> None:
         super().__init__(rewards, at, 0.0)
         self.metric = metric
-        self.reads = ()  # type: ignore[misc]
-        self.nullable = True  # type: ignore[misc]
+        self.traits = replace(self.traits, reads=(), nullable=True)  # type: ignore[misc]
         self._decides = False
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
@@ -133,11 +118,10 @@ class Metric(Reward):
         value = None if remark is None else remark.metrics.get(self.metric)
         return verdict(value, None, "", self.weight)
 
-    def expr(self) -> pl.Expr:
-        return self._field(f"metric/{self.metric}")
-
-    def error_expr(self) -> pl.Expr:
-        return pl.lit(None, dtype=pl.String)
+    def columns(self) -> Columns:
+        nothing = pl.lit(None, dtype=pl.String)
+        reason = pl.coalesce(nothing, self._field("reason"), pl.lit(shortfall(self.weight)))
+        return Columns(self._field(f"metric/{self.metric}"), reason, nothing, short=self._falls_short)
 
     def explain(self) -> str:
         return f"a metric of {self.function.name}"
@@ -165,7 +149,7 @@ class RewardCheck(Reward):
     def within(self, limits: Limits) -> "RewardCheck":
         return RewardCheck(self.type, self.function, limits)
 
-    def together(self, rows: Any) -> None:
+    def prefetch(self, rows: Any) -> None:
         """Score each row by itself: conditions and steps decide what it reads."""
 
     def _results(self, row: Row) -> list[_Result]:
@@ -175,13 +159,11 @@ class RewardCheck(Reward):
         del row
         return None
 
-    def unscored_expr(self) -> pl.Expr | None:
-        return None
-
-    def skipped_expr(self) -> pl.Expr | None:
-        if not self.nullable:
-            return None
-        return text().is_not_null() & self.expr().is_null() & self.error_expr().is_null()
+    def columns(self) -> Columns:
+        columns = replace(super().columns(), unscored=None)
+        if not self.traits.nullable:
+            return columns
+        return replace(columns, skipped=text().is_not_null() & columns.score.is_null() & self._field("error").is_null())
 
     def claim(self) -> str:
         return f"gets 1 from {self.type}"

@@ -10,7 +10,6 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
-from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
 from assay.errors import OutputError, PartsError, UsageError, counted, shown_path
 from assay.functions.check import OnRow
@@ -91,7 +90,7 @@ def _refuse_what_needs_one_file(source: Rollouts, plan: Plan, run: FileRun) -> N
     elif run.options["limit"] is not None:
         fact = "a run in parts reads whole files, not --limit."
     for verifier, spec, check in plan.checks:
-        if isinstance(check, RunCheck) and check.whole:
+        if check.traits.sees_all:
             seen = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
             fact = fact or seen
     if fact:

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.aggregating.aggregate import label_of
-from assay.aggregating.pipeline import NO_CHECK, one_reason, unscored_exprs
-from assay.checks.base import RunCheck, is_ours
-from assay.checks.golds import GoldCheck
+from assay.aggregating.pipeline import NO_CHECK, columns_of, one_reason, unscored_exprs
+from assay.checks.base import RowAwareCheck, deciding_code, is_ours
 from assay.checks.libraries import changed_versions
 from assay.checks.stand_ins import EARLIER, Stored
 from assay.compiling.plan import Plan, no_task_expr
@@ -77,7 +76,7 @@ def reusing(source: Rollouts, plan: Plan, run: FileRun) -> tuple[Rollouts, Plan,
     )
     stored = [spec.check for verifier in evaluated for spec in verifier.checks if isinstance(spec.check, Stored)]
     read = [check.column.removeprefix(EARLIER) for check in stored]
-    read += [_FEEDBACK] if any(check.words is None for check in stored) else []
+    read += [_FEEDBACK] if any(check.constant_reason is None for check in stored) else []
     step = partial(_beside, files=earlier.files, names=tuple(dict.fromkeys(read)), limit=run.options["limit"])
     source = source.then(step, *notes)
     schema = tuple(source.frame.collect_schema().items())
@@ -277,14 +276,14 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
         return "it is a group"
     if spec.when is not None and (spec.when.check is not None or spec.when.test == "matches"):
         return "a check or a pattern decides when it runs"
-    if isinstance(check, RunCheck) and not isinstance(check, GoldCheck):
+    if isinstance(check, RowAwareCheck):
         return "it asks what rows bring"
-    if not is_ours(check.made_by):
+    if not is_ours(deciding_code(check)):
         codes = [code for entry in earlier.provenance["verifiers"] for code in entry.get("code") or ()]
         code = code_of(check)
         if not (run.options["reuse_code"] and code.get("sha256") is not None and code in codes):
             return "it is not built in"
-    if spec.missing_gold == "unscored" and check.missing_expr() is not None and "" in earlier.flawed:
+    if spec.missing_gold == "unscored" and columns_of(spec).missing is not None and "" in earlier.flawed:
         return "rows lack what it compares with"
     return ""
 

@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.compiling.requirements import assumed_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
@@ -62,7 +61,7 @@ def plan_of(
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:
     nodes = [spec for verifier in verifiers for spec in verifier.nodes]
-    return [spec.id for spec in nodes if isinstance(spec.check, RunCheck) and spec.check.whole]
+    return [spec.id for spec in nodes if spec.check is not None and spec.check.traits.sees_all]
 
 
 class Batcher:

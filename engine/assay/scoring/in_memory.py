@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PanicException
 
-from assay.checks.base import is_ours
+from assay.checks.base import is_builtin
 from assay.checks.gold_faults import READS_ANSWER
 from assay.checks.golds import GoldCheck
 from assay.compiling.plan import Plan
@@ -143,8 +143,8 @@ def _gold_notes(source: Rollouts, verifiers: Sequence[VerifierSpec]) -> list[str
         f"{verifier.id}/{spec.id}": spec.check
         for verifier in verifiers
         for spec in verifier.nodes
-        if isinstance(spec.check, GoldCheck) and spec.check.references and is_ours(spec.check.checks)
-        if not spec.check.gold_chain.steps
+        if isinstance(spec.check, GoldCheck) and spec.check.traits.references and is_builtin(spec.check)
+        if not spec.check.brought.chain.steps
     }
     if not checks or not (source.files or source.rows is not None):
         return []
@@ -158,7 +158,7 @@ def _gold_notes(source: Rollouts, verifiers: Sequence[VerifierSpec]) -> list[str
     return [
         f"{name}: the gold is a whole solution; {READS_ANSWER}"
         for name, check in checks.items()
-        if any(check.solution(row) and check.candidates(row) for row in rows)
+        if any(check.brought.solution(row) and check.brought.candidates(row) for row in rows)
     ]
 
 
@@ -191,7 +191,7 @@ def _engine_error(error: BaseException, files: Sequence[File], plan: Plan | None
         fact = "There is not enough memory to continue; nothing was written."
         return OutputError(fact, "Lower the memory budget, for example --memory-limit 600MB.")
     custom = {
-        f"{verifier.id}/{spec.id}" for verifier, spec, check in (plan.checks if plan else ()) if not check.is_builtin
+        f"{verifier.id}/{spec.id}" for verifier, spec, check in (plan.checks if plan else ()) if not is_builtin(check)
     }
     hint = (
         f"Custom checks: {', '.join(sorted(custom))}; test each with assay.testing.assert_check_conforms."

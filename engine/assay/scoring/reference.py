@@ -10,7 +10,7 @@ from typing import Any
 from assay.aggregating.aggregate import RESULTS, reward, verdicts, verifier_score
 from assay.aggregating.columns import check_column, detail_columns, extra_column, extra_columns, score_column
 from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome_of, unscored
-from assay.checks.base import Outcome, Row, RunCheck
+from assay.checks.base import Outcome, Row, RowAwareCheck
 from assay.compiling.lost_bytes import read_paths
 from assay.compiling.plan import no_task
 from assay.compiling.reading import readable_row, text_columns
@@ -38,8 +38,8 @@ def score_rows(
     # including rows that a single check leaves unscored
     scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
-        if isinstance(check, RunCheck):
-            check.together(scorable)
+        if isinstance(check, RowAwareCheck):
+            check.prefetch(scorable)
     scored = [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
     return [one | _length(row) for one, (row, _) in zip(scored, prepared, strict=True)] if lengths else scored
 

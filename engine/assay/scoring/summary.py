@@ -351,7 +351,7 @@ class Summary:
         self.no_task += _without_task(batch[UNSCORED])
         for named, part in _named_parts(plan, batch):
             # one query counts all checks
-            counts = part.select(_counts(*checked).alias(ident) for ident, checked in named)
+            counts = part.select(_counts(*checked[:2]).alias(ident) for ident, checked in named)
             for ident, (verifier, spec, check) in named:
                 entry, numbers = self.entry(ident, spec.type, spec.weight), counts[ident][0]
                 entry.merge(CheckSummary(ident, spec.type, spec.weight, **numbers))
@@ -361,8 +361,8 @@ class Summary:
                     entry.reasons.update({reason: numbers["failures"]} if numbers["failures"] else {})
                     continue
                 reasons = part[reason_column(verifier, spec)].drop_nulls()
-                several = check.joint and len(reasons)
-                _count(entry.reasons, reasons.str.split(check.joint).explode() if several else reasons)
+                several = check.traits.separator and len(reasons)
+                _count(entry.reasons, reasons.str.split(check.traits.separator).explode() if several else reasons)
 
     def merge(self, other: "Summary") -> None:
         """Add the numbers of the same run on other rows; ``told`` stays as it is."""
@@ -448,11 +448,11 @@ def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, 
     return parts
 
 
-def _counts(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
+def _counts(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
     score = pl.col(hidden(check_column(verifier, spec)))
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None)
     return pl.struct(
-        rows=score.count(), total=score.sum(), failures=short_expr(verifier, spec, check).sum(), errors=error.count()
+        rows=score.count(), total=score.sum(), failures=short_expr(verifier, spec).sum(), errors=error.count()
     )
 
 

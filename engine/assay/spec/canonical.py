@@ -113,7 +113,7 @@ def verifiers_of(
         if form["kind"] != NATIVE:
             fact = f"{name}: `{ident}` is Python ({printable(form['kind'])}), not a spec."
             raise InputError(fact, "Score the rollouts again, and compare the two results.")
-        own = {name for check in checks for name in (check.type, *check.aliases)}
+        own = {name for check in checks for name in (check.type, *check.traits.aliases)}
         if modules := plugins_to_import(form, {*BUILTIN, *own}):
             fact = (
                 f"{name}: `{ident}` was made with the plug-in {quoted(next(iter(modules)))}, and no footer loads one."

@@ -151,7 +151,7 @@ class CheckSpec:
         """The libraries whose versions decide its verdicts, as ``Check.libraries``; not those of a check that is its condition."""
         matches = {PACKAGE: ()} if self.when is not None and self.when.lists else {}
         steps = self.subject.chain.libraries if self.subject is not None else {}
-        return {**(self.check.libraries if self.check is not None else {}), **steps, **matches}
+        return {**(self.check.traits.libraries if self.check is not None else {}), **steps, **matches}
 
     @property
     def group(self) -> Group | None:
@@ -206,7 +206,7 @@ class CheckSpec:
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
         """The values that rows bring, each with the field of the spec that asks for it: a param, ``on`` or ``when``."""
-        named = [] if self.check is None else [*self.check.named_references]
+        named = [] if self.check is None else [*self.check.traits.references]
         if self.subject is not None and self.subject.source is not None:
             named.append(("on", self.subject.source.reads))
         if self.when is not None and self.when.reference is not None:
@@ -250,7 +250,7 @@ def counted_checks(specs: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
 def is_plain_mean(specs: Sequence[CheckSpec], combine: str, limits: tuple[float, float] | None) -> bool:
     """Return whether checks are combined as a weighted mean, and all run on every row."""
     runs_always = all(spec.role == "weight" and spec.when is None and not spec.parts for spec in specs)
-    bounded = all(spec.check is not None and spec.check.bounded for spec in specs)
+    bounded = all(spec.check is not None and spec.check.traits.bounded for spec in specs)
     return runs_always and bounded and combine == "mean" and limits == (0.0, 1.0)
 
 

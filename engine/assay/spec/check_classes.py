@@ -45,7 +45,9 @@ def plugins_of(data: Any, known: Mapping[str, type[Check]], *, load: bool = True
     names = dict.fromkeys(name for name in types_named(data) if name not in known)
     points = [point for point in entry_points(group=GROUP) if load or point.module in sys.modules] if names else []
     loaded = [_only(name, [point for point in points if point.name == name]) for name in names]
-    return {name: check for check in loaded if check for name in (check.type, *check.aliases) if name not in known}
+    return {
+        name: check for check in loaded if check for name in (check.type, *check.traits.aliases) if name not in known
+    }
 
 
 def plugins_to_import(data: Any, known: Collection[str]) -> dict[str, str]:

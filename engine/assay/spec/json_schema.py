@@ -282,7 +282,9 @@ def _condition() -> dict[str, Any]:
             ref("check"),
             {
                 "properties": {
-                    "type": {"not": {"enum": [name for group in GROUPS for name in (group.type, *group.aliases)]}},
+                    "type": {
+                        "not": {"enum": [name for group in GROUPS for name in (group.type, *group.traits.aliases)]}
+                    },
                     "when": _NULL,
                 }
             },
@@ -311,7 +313,7 @@ def _pairs(names: Sequence[str]) -> list[list[str]]:
 
 
 def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
-    names = [name for check in types for name in (check.type, *check.aliases)]
+    names = [name for check in types for name in (check.type, *check.traits.aliases)]
     flag = {"type": ["boolean", "null"], "default": False}
     of_group = {"checks": {"type": ["array", "null"]}, "check": {"type": ["object", "null"]}}
     fields = {
@@ -373,10 +375,10 @@ def _param_schemas(check: type[Check]) -> dict[str, Any]:
 
 def _from_row(check: type[Check], name: str) -> list[dict[str, Any]]:
     """Return the forms of a param besides a literal: a reference; of the gold, also a list of literals and references."""
-    if name != check.gold:
-        return [] if name in check.gold_kind.same_params else [ref("reference")]
+    if name != check.golds.param:
+        return [] if name in check.golds.same_params else [ref("reference")]
     literal: dict[str, Any] = {} if takes_objects(check.Params, name) else {"type": _SCALARS}
-    lists = [{"type": "array", "items": literal}] if check.gold_kind.whole else []
+    lists = [{"type": "array", "items": literal}] if check.golds.whole else []
     items = {"anyOf": [literal, *lists, ref("reference")]}
     return [ref("reference"), {"type": "array", "minItems": 1, "items": items}]
 
@@ -401,7 +403,7 @@ def _branch(check: type[Check]) -> dict[str, Any]:
     common: dict[str, Any] = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True)
     if issubclass(check, Group):
         common |= _group_fields(check)
-    if check.bounded and not issubclass(check, Mean | Minimum | Maximum | Product):
+    if check.traits.bounded and not issubclass(check, Mean | Minimum | Maximum | Product):
         common["threshold"] = {"exclusiveMinimum": 0, "maximum": 1}
     required = needs(check.Params)
     rule: dict[str, Any] = {"allOf": required} if required else {}
@@ -414,7 +416,10 @@ def _branch(check: type[Check]) -> dict[str, Any]:
     }
     if issubclass(check, Group):
         then["required"] = ["check" if issubclass(check, LengthScaled) else "checks"]
-    return {"if": {"required": ["type"], "properties": {"type": {"enum": [check.type, *check.aliases]}}}, "then": then}
+    return {
+        "if": {"required": ["type"], "properties": {"type": {"enum": [check.type, *check.traits.aliases]}}},
+        "then": then,
+    }
 
 
 _EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `{template: …}`, or a list of these."}}
@@ -448,7 +453,7 @@ def _configs() -> list[dict[str, Any]]:
 
 def _unknown_branch(types: Sequence[type[Check]]) -> dict[str, Any]:
     """Describe a check of an unknown type: its params may be anything, beside the other fields or in ``params``."""
-    names = [name for check in types for name in (check.type, *check.aliases)]
+    names = [name for check in types for name in (check.type, *check.traits.aliases)]
     fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), *_EXPECTED), True)
     return {
         "if": {

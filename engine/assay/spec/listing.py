@@ -109,10 +109,10 @@ def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
     return [
         {
             "type": check.type,
-            "aliases": list(check.aliases),
+            "aliases": list(check.traits.aliases),
             "summary": _doc(check),
             "graded": check.graded,
-            "reads": ["completion", *check.reads],
+            "reads": ["completion", *check.traits.reads],
             "params": _params(check),
         }
         for check in checks

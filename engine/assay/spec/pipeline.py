@@ -83,16 +83,15 @@ def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
 
 def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
     """Return the subject with the steps that the check takes itself; its own source where none is named."""
-    own = check.source()
+    own, steps = check.subject()
     if own is not None and (subject is None or (not subject.chain.steps and str(subject.source) == own.name)):
         return Subject(own)
     chain = Chain() if subject is None else subject.chain
     if chain.gives_list:
-        if not check.gold_kind.of_lists:
+        if not check.golds.of_lists:
             name = chain.steps[-1].name
             reader.problem(path, f"`{name}` gives a list, and `{check.type}` reads a text; use `list_equals`")
         return subject
-    steps = check.steps()
     return subject if not steps else (subject or Subject()).then(steps)
 
 
@@ -128,9 +127,9 @@ def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, pa
         place = (*path, at)
         if misread(reader, item, place):
             continue
-        if name != check.gold and is_reference(item):
+        if name != check.golds.param and is_reference(item):
             reader.problem(place, "a reference stands for the whole list here: {column: path}")
-        elif name == check.gold:
+        elif name == check.golds.param:
             _misread_gold(reader, item, place)
 
 
@@ -149,11 +148,11 @@ def gold_check(
     before = len(reader.problems)
     params = {
         **params,
-        **{name: {"column": column} for name, column in check.row_params(params).items() if name not in params},
+        **{name: {"column": column} for name, column in check.golds.from_rows(params).items() if name not in params},
     }
     for name, value in params.items():
         _misread_param(reader, check, name, value, (*path, name))
-        if (issubclass(check, Group) or name in check.gold_kind.same_params) and is_reference(value):
+        if (issubclass(check, Group) or name in check.golds.same_params) and is_reference(value):
             owner = "a group" if issubclass(check, Group) else f"`{check.type}`"
             reader.problem((*path, name), f"`{name}` of {owner} is the same on every row, not {{column: …}}")
     given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
@@ -161,11 +160,11 @@ def gold_check(
         return {"params": dict(params), "check": Broken("its params have problems")}
     lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
     references = [name for name, value in given.items() if isinstance(value, Reference)]
-    gold = given.get(check.gold)
+    gold = given.get(check.golds.param)
     several = _has_several(check, gold)
-    if not (references or several or chain or check.gold in lists):
+    if not (references or several or chain or check.golds.param in lists):
         return None
-    _validate(check, given, {*references, *([check.gold] if check.gold in given else [])})
+    _validate(check, given, {*references, *([check.golds.param] if check.golds.param in given else [])})
     fields = check.Params.model_fields
     outline = {
         fields[name].alias or name: [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
@@ -176,9 +175,9 @@ def gold_check(
 
 
 def _has_several(check: type[Check], gold: Any) -> bool:
-    if not isinstance(gold, list) or check.gold_kind.is_json:
+    if not isinstance(gold, list) or check.golds.is_json:
         return False
-    return not check.gold_kind.whole or any(isinstance(item, list) for item in gold)
+    return not check.golds.whole or any(isinstance(item, list) for item in gold)
 
 
 def _is_dynamic(item: Any) -> bool:
@@ -335,7 +334,7 @@ def _within_one(fields: Mapping[str, Any]) -> bool:
         return all(part["weight"] >= 0 and (part["threshold"] is not None or _within_one(part)) for part in parts)
     if isinstance(check, Registered):
         return check.is_builtin_function
-    return check is not None and check.bounded and not isinstance(check, Broken)
+    return check is not None and check.traits.bounded and not isinstance(check, Broken)
 
 
 def role_of(reader: Reader, fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:

@@ -70,7 +70,7 @@ def _main_param(check: type[Check]) -> str:
     if issubclass(check, Group):
         return "checks"
     fields = check.Params.model_fields
-    name = check.gold if check.gold in fields else next(iter(fields), "value")
+    name = check.golds.param if check.golds.param in fields else next(iter(fields), "value")
     return (fields[name].alias if name in fields else None) or name
 
 
@@ -645,7 +645,9 @@ class SpecReader:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         misspelt = misspelt or len(by_field) < len(values)
-        files = {name: value for name, value in by_field.items() if name in check_type.in_files and _is_file(value)}
+        files = {
+            name: value for name, value in by_field.items() if name in check_type.traits.in_files and _is_file(value)
+        }
         for name, file in files.items():
             try:
                 by_field[name] = (self.origin or Origin(None, lambda _: self.types)).value(file)
@@ -668,9 +670,9 @@ class SpecReader:
     ) -> dict[str, Any]:
         """Build the check with its params by field, or a broken check; messages begin with the file that a param is read from."""
         try:
-            check_type.require()
+            check_type.traits.require()
         except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
-            return self.broken(said_by(exception), values, path, check_type.libraries)
+            return self.broken(said_by(exception), values, path, check_type.traits.libraries)
         try:
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:

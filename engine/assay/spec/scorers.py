@@ -1,7 +1,7 @@
 """What stands in checks: besides check types and groups."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -218,7 +218,7 @@ def _class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place) ->
     if not read:
         return None
     check = read[0]["check"]
-    check.extra = "info/{verifier}/{check}"
+    check.traits = replace(check.traits, extra="info/{verifier}/{check}")
     return {"name": kind, "params": read[0]["params"], "check": check, "outline": {"kind": kind}}
 
 

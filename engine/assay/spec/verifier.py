@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from assay.calls.places import defined_at
-from assay.checks.base import Check
+from assay.checks.base import Check, deciding_code
 from assay.checks.groups import GROUPS
 from assay.checks.registry import BUILTIN
 from assay.errors import SpecError, path_text, shown_path
@@ -162,7 +162,7 @@ class VerifierSpec:
     @property
     def _identity(self) -> tuple[object, ...]:
         # check classes of two users may share a type name, which the canonical form alone does not distinguish
-        return self.canonical, self.share, tuple(check.check and check.check.made_by for check in self.nodes)
+        return self.canonical, self.share, tuple(check.check and deciding_code(check.check) for check in self.nodes)
 
 
 def _canonical(spec: CheckSpec) -> dict[str, Any]:
@@ -299,7 +299,7 @@ def _check_types(checks: Sequence[type[Check]]) -> ChainMap[str, type[Check]]:
         clash = sorted(set(spellings(check.Params)) & set(CHECK_FIELDS).difference(LABELS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
-        for name in (check.type, *check.aliases):
+        for name in (check.type, *check.traits.aliases):
             if types.setdefault(name, check) is not check:
                 raise SpecError(f'Two check types are called "{name}": {types[name].__name__} and {check.__name__}.')
     return types

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from assay._version import __version__
-from assay.checks.base import Check
+from assay.checks.base import Check, deciding_code
 from assay.checks.libraries import versions
 from assay.errors import InputError, UsageError, path_text, shown_path
 from assay.functions.check import Registered, RowVerifierCheck
@@ -86,7 +86,9 @@ def code_of_verifier(verifier: VerifierSpec, used: Sequence[str] = ()) -> list[d
     code, names_functions = list[dict[str, Any]](), verifier.kind == IN_PROCESS
     if not names_functions:
         checks = [reader.check for spec in verifier.nodes for reader in spec.readers if reader.check is not None]
-        users = [check for check in checks if not str(getattr(check.made_by, "__module__", "")).startswith("assay.")]
+        users = [
+            check for check in checks if not str(getattr(deciding_code(check), "__module__", "")).startswith("assay.")
+        ]
         code += map(code_of, users)
         names_functions = any(isinstance(check, RowVerifierCheck) for check in checks)
     for name in used if names_functions else ():
@@ -99,7 +101,7 @@ def code_of(check: Check) -> dict[str, Any]:
     """Describe the code of a check that is not built in, with its hash."""
     if isinstance(check, Registered) and check.scorer is not None:
         return {"name": check.default, **_hashes(check.scorer)}
-    return described(check.made_by)
+    return described(deciding_code(check))
 
 
 def _hashes(fn: Function) -> dict[str, Any]:

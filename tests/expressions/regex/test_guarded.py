@@ -17,6 +17,7 @@ from waiting import PATIENCE, until
 
 import assay
 from assay.calls.limits import Limits, TimeoutCounts
+from assay.expressions.lane import lanes_read
 from assay.expressions.regex import guarded, match_process
 from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import quick
@@ -405,7 +406,9 @@ def test_a_run_that_is_to_stop_stops_between_two_matches():
     stop = threading.Event()
     stop.set()
     check = assay.load_verifier({"checks": [{"type": "regex", "pattern": "(?=a)(?:a|b)+"}]}).checks[0].check
-    (lane,) = check.within(Limits(stop=stop)).lanes()
+    with lanes_read() as lanes:
+        check.within(Limits(stop=stop)).expr()
+    (lane, *_) = lanes
     frame = assay.scan([{"completion": "a"}]).rename({"completion": "__assay/text"})
     with pytest.raises(KeyboardInterrupt):
         frame.select(lane.build(frame.collect_schema())).collect()

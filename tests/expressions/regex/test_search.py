@@ -9,9 +9,9 @@ from cases import sized, some
 from patterns import FLAGS, TEXTS, accepted, random_pattern
 
 import assay
-from assay.expressions.lane import layers
+from assay.expressions.lane import lanes_read, layers
 from assay.expressions.regex.compiled import compile_pattern, parsed
-from assay.expressions.regex.search import backtracking_lane, lanes, route, search, search_expr
+from assay.expressions.regex.search import backtracking_lane, route, search, search_expr
 from assay.expressions.regex.trees.charsets import accepted as accepted_points
 from assay.expressions.regex.trees.charsets import accepted_ascii, most_ranges, reaches_beyond_ascii
 from assay.names import TEXT
@@ -45,11 +45,12 @@ def python(pattern: str, text: str) -> bool:
 
 def columns(pattern: str, texts: list[str | None]) -> pl.DataFrame:
     frame = pl.DataFrame({TEXT: texts}, schema={TEXT: pl.String})
-    for layer in layers(lanes(pattern), frame.schema):
+    with lanes_read() as lanes:
+        found, lane = search_expr(pattern), backtracking_lane(pattern)
+        error = pl.lit(None, dtype=pl.String) if lane is None else lane.col.struct.field("error")
+    for layer in layers(lanes, frame.schema):
         frame = frame.with_columns(layer)
-    lane = backtracking_lane(pattern)
-    error = pl.lit(None, dtype=pl.String) if lane is None else lane.col.struct.field("error")
-    return frame.select("^.*text$", found=search_expr(pattern), error=error)
+    return frame.select("^.*text$", found=found, error=error)
 
 
 @pytest.mark.parametrize("seed", range(sized(8, 4)))

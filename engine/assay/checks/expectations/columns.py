@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from assay.checks.base import Check, Example, Row
+from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.checks.expectations.rules import (
     ANY_OF,
     FORBID,
@@ -346,10 +346,9 @@ class TaskExpectations(Check):
     """
 
     type = "task_expectations"
-    claim_words = "meets the task's expectations"
+    words = ("meets the task's expectations", "")
     graded = True
-    reads = (METADATA,)
-    joint = JOINT
+    traits = Traits(reads=(METADATA,), separator=JOINT)
     examples = (
         Example(
             "You get your Money Back.",
@@ -368,17 +367,15 @@ class TaskExpectations(Check):
     def row(self, row: Row) -> float:
         return grade(row[METADATA], row["completion"]).score
 
-    def answer_lane(self) -> Lane:
-        return EXPECTATIONS
-
     def reason(self, row: Row) -> str:
         return grade(row[METADATA], row["completion"]).reason
 
     def error(self, row: Row) -> str | None:
         return grade(row[METADATA], row["completion"]).error
 
-    def remark_expr(self) -> pl.Expr:
-        return EXPECTATIONS.col.struct.field("remark")
+    def columns(self) -> Columns:
+        grades = EXPECTATIONS.col
+        return Columns.of(grades, remark=grades.struct.field("remark"))
 
     def explain(self) -> str:
         return "columns: one column-to-column search over all phrases of a batch; Python parses each layout of JSON text once"

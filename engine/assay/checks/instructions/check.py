@@ -1,13 +1,13 @@
 """The checks for the instructions of IFEval that a prompt gives, and for the language of a text."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
 from assay.calls.limits import own_failure
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits, identity
 from assay.checks.instructions.extras import check_language, detected
 from assay.checks.instructions.tasks import IDS, KWARGS, PROMPT, Task, read_task
 from assay.checks.libraries import PUNKT
@@ -15,6 +15,7 @@ from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import Lane, encoded, exactly, text
+from assay.values.params import Params
 
 JOINT = "; "
 _Answer = tuple[float | None, str | None, str | None]
@@ -45,13 +46,15 @@ class IFEval(Check):
     """
 
     type = "ifeval"
-    claim_words = "follows the instructions"
+    words = ("follows the instructions", "")
     graded = True
-    reads = (IDS,)
-    may_read = (KWARGS, PROMPT)
-    stays = (PROMPT,)
-    joint = JOINT
-    libraries: ClassVar = {"langdetect": (), "nltk": (), PUNKT: ()}
+    traits = Traits(
+        reads=(IDS,),
+        may_read=(KWARGS, PROMPT),
+        passed_through=(PROMPT,),
+        separator=JOINT,
+        libraries={"langdetect": (), "nltk": (), PUNKT: ()},
+    )
     Params = IFEvalParams
     params: IFEvalParams
     examples = (
@@ -74,13 +77,13 @@ class IFEval(Check):
         followed = shortfalls.count("")
         return followed / len(shortfalls), JOINT.join(dict.fromkeys(filter(None, shortfalls)))
 
-    def answer_lane(self) -> Lane:
+    def columns(self) -> Columns:
         def build(schema: pl.Schema) -> pl.Expr:
-            names = [name for name in (*self.reads, *self.may_read) if name in schema]
+            names = [name for name in (IDS, KWARGS, PROMPT) if name in schema]
             task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
             return pl.map_batches([text(), task], self._of_columns, return_dtype=PAIR_ANSWER, is_elementwise=True)
 
-        return Lane(f"ifeval:{self._identity()}", build)
+        return Columns.of(Lane(f"ifeval:{identity(self)}", build).col)
 
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
         texts, which_text = encoded(columns[0])
@@ -135,10 +138,10 @@ class Language(PairCheck):
     """
 
     type = "language"
-    claim_words = "is in the language {check.params.is_}"
+    words = ("is in the language {check.params.is_}", "")
     graded = False
-    libraries: ClassVar = {"langdetect": ()}
-    gold = "is_"
+    traits = Traits(libraries={"langdetect": ()})
+    golds = GoldKind("is_")
     Params = LanguageParams
     params: LanguageParams
     examples = (

@@ -5,12 +5,13 @@ from typing import ClassVar
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.checks.json.expected_schema import SCHEMA_RESULT, output_schema, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
-from assay.expressions.lane import Lane, is_small, on_rows, text
+from assay.expressions.lane import is_small, on_rows, text
 from assay.expressions.text import WHITESPACE, begins_with
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
+from assay.values.params import Params
 
 _EMPTY = "the output is empty, not JSON"
 _FENCED = "the output is wrapped in a Markdown code fence, not bare JSON"
@@ -26,7 +27,7 @@ class JsonValid(Check):
     """
 
     type = "json_valid"
-    claim_words = "is valid JSON"
+    words = ("is valid JSON", "")
     examples = (
         Example('{"a": [1, 2, NaN]}', 1.0),
         Example('```json\n{"a": 1}\n```', 0.0),
@@ -39,9 +40,6 @@ class JsonValid(Check):
 
     def expr(self) -> pl.Expr:
         return JSON_VALID.col
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (JSON_VALID,)
 
     def reason(self, row: Row) -> str:
         return _reason_invalid(row["completion"])
@@ -97,10 +95,7 @@ class JsonKeys(Check):
         return float(missing_keys(row["completion"], self.params.required_keys) == "")
 
     def expr(self) -> pl.Expr:
-        return pl.when(text().is_not_null()).then(self._lane().col.is_null())
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
+        return pl.when(text().is_not_null()).then(self.reason_expr().is_null())
 
     def claim(self) -> str:
         return f"is a JSON object with the keys {', '.join(self.params.required_keys)}"
@@ -109,13 +104,10 @@ class JsonKeys(Check):
         return missing_keys(row["completion"], self.params.required_keys)
 
     def reason_expr(self) -> pl.Expr:
-        return self._lane().col
+        return keys_lane(self.params.required_keys).col
 
     def explain(self) -> str:
         return _COLUMNS
-
-    def _lane(self) -> Lane:
-        return keys_lane(self.params.required_keys)
 
 
 class ExpectedOutputSchema(Check):
@@ -126,9 +118,8 @@ class ExpectedOutputSchema(Check):
     """
 
     type = "expected_output_schema"
-    claim_words = "has the keys of the expected output schema"
-    reads = (OUTPUT_SCHEMA,)
-    may_read = (OUTPUT_SCHEMA_CAMEL,)
+    words = ("has the keys of the expected output schema", "")
+    traits = Traits(reads=(OUTPUT_SCHEMA,), may_read=(OUTPUT_SCHEMA_CAMEL,))
     examples = (
         Example('{"city": "Oslo"}', 1.0, expected_output_schema={"required": ["city"]}),
         Example('{"town": "Oslo"}', 0.0, expected_output_schema={"required": ["city"]}),
@@ -138,8 +129,8 @@ class ExpectedOutputSchema(Check):
     def row(self, row: Row) -> float:
         return float(missing_keys(row["completion"], schema_keys(output_schema(row))) == "")
 
-    def answer_lane(self) -> Lane:
-        return SCHEMA_RESULT
+    def columns(self) -> Columns:
+        return Columns.of(SCHEMA_RESULT.col, graded=self.graded)
 
     def reason(self, row: Row) -> str:
         return missing_keys(row["completion"], schema_keys(output_schema(row)))

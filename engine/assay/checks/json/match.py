@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from assay.checks.base import JSON_STEPS, Example, GoldKind, Params
+from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.leaves import Comparison, Difference, Rules, compared, without
 from assay.checks.json.schemas import json_value, not_json, place_of, shown_value
 from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
-from assay.values.params import UnfitValueError
+from assay.values.params import Params, UnfitValueError
 from assay.values.paths import Path, parse_many
 from assay.values.references import json_text
 
@@ -92,7 +92,7 @@ class JsonMatch(PairCheck):
     """
 
     type = "json_match"
-    gold_kind = GoldKind(is_json=True, steps=lambda _: JSON_STEPS)
+    golds = GoldKind("value", is_json=True, steps=lambda _: JSON_STEPS)
     Params = MatchParams
     params: MatchParams
     examples = (
@@ -129,7 +129,7 @@ class JsonMatch(PairCheck):
         return scores[self.params.score]
 
     @cached_property
-    def _gold(self) -> str:
+    def own_gold(self) -> str:
         return json_text(self.params.value)
 
     @cached_property
@@ -146,7 +146,7 @@ class JsonMatch(PairCheck):
         return tuple(map(parse_many, self.params.ignore))
 
     def claim(self) -> str:
-        return f"matches {shown_value(json_value(self._gold))} ({self.params.score})"
+        return f"matches {shown_value(json_value(self.own_gold))} ({self.params.score})"
 
     def explain(self) -> str:
         return "Python, once for each distinct text and value"

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from assay.checks.base import JSON_STEPS, Example, GoldKind, Params
+from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
 from assay.checks.json.schemas import compiled, json_value, not_json
 from assay.checks.pairs import Answer, PairCheck
 from assay.errors import encodable
 from assay.expressions.json import NOT_JSON
+from assay.values.params import Params
 from assay.values.references import OF_ROW, json_text
 
 _ACCEPTED: Answer = (1.0, "", None)
@@ -49,10 +50,8 @@ class JsonSchema(PairCheck):
 
     type = "json_schema"
     graded = False
-    gold = "schema_"
-    gold_kind = GoldKind(is_json=True, steps=lambda _: JSON_STEPS)
-    in_files = ("schema_",)
-    libraries: ClassVar = {"jsonschema-rs": ()}
+    golds = GoldKind("schema_", is_json=True, steps=lambda _: JSON_STEPS)
+    traits = Traits(in_files=("schema_",), libraries={"jsonschema-rs": ()})
     Params = SchemaParams
     params: SchemaParams
     examples = (
@@ -86,7 +85,7 @@ class JsonSchema(PairCheck):
         return answers
 
     @cached_property
-    def _gold(self) -> str:
+    def own_gold(self) -> str:
         return json_text(self.params.schema_)
 
     def claim(self) -> str:

@@ -2,16 +2,17 @@
 
 import importlib.util
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import Example, Params
+from assay.checks.base import Example, Traits
 from assay.checks.mathematics.client import Answer, Question, compare_all
 from assay.checks.mathematics.server import INSTALL, LIBRARIES, Verdict
 from assay.checks.pairs import PairCheck
 from assay.errors import encodable, quoted, said_by
+from assay.values.params import Params
 from assay.values.references import gold_text
 
 MAX_CHARACTERS = 4_096
@@ -39,6 +40,11 @@ class MathParams(Params):
     set_relations: bool = Field(default=False, description="`x < 2` equals the gold `(-\\infty, 2)`.")
 
 
+def _require_package() -> None:
+    if importlib.util.find_spec("math_verify") is None:
+        raise ModuleNotFoundError(f"math-verify, which compares mathematics, is not installed: {INSTALL}")
+
+
 class Math(PairCheck):
     r"""The answer is mathematically equal to the value, by math-verify 0.9: ``\frac{1}{2}`` equals ``0.5``.
 
@@ -48,7 +54,7 @@ class Math(PairCheck):
 
     type = "math"
     graded = False
-    libraries: ClassVar = LIBRARIES
+    traits = Traits(libraries=LIBRARIES, require=_require_package)
     Params = MathParams
     params: MathParams
     examples = (
@@ -59,11 +65,6 @@ class Math(PairCheck):
         Example(r"\{2, 1\}", 1.0, {"value": r"\{1, 2\}"}),
         Example("3.14", 1.0, {"value": r"\pi", "precision": 1}),
     )
-
-    @classmethod
-    def require(cls) -> None:
-        if importlib.util.find_spec("math_verify") is None:
-            raise ModuleNotFoundError(f"math-verify, which compares mathematics, is not installed: {INSTALL}")
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         (verdict,) = self._verdicts([value], [gold])
@@ -94,7 +95,7 @@ class Math(PairCheck):
             _read(next(answers), *pair) if plain is None else plain for pair, plain in zip(pairs, verdicts, strict=True)
         ]
 
-    def usable_by(self, golds: pl.Expr) -> pl.Expr:
+    def usable(self, golds: pl.Expr) -> pl.Expr:
         return golds
 
     def claim(self) -> str:

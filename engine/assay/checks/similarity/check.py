@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
-from assay.checks.base import Example, GoldKind, Params
+from assay.checks.base import Example, GoldKind, Traits
 from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck
 from assay.checks.similarity.characters import (
     DISTANCE,
@@ -26,6 +26,7 @@ from assay.expressions.pairs import once_pairs, quoted_expr
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas
+from assay.values.params import Params
 
 _LISTED = 5
 """Maximum words that a reason lists."""
@@ -123,13 +124,14 @@ class Similarity(PairCheck):
     """
 
     type = "similarity"
-    gold_kind = GoldKind(
+    golds = GoldKind(
+        "value",
         is_joined=lambda params: params.metric == _BLEU,
         counting=lambda params: (
             golds_with_words if params.metric == "token_f1" and params.normalize in (None, _SQUAD) else None
         ),
     )
-    libraries: ClassVar = {"rapidfuzz": ()}
+    traits = Traits(libraries={"rapidfuzz": ()})
     Params = SimilarityParams
     params: SimilarityParams
     examples = (
@@ -151,7 +153,7 @@ class Similarity(PairCheck):
         Example("a b", 0.5, {"value": "a b.  a", "metric": "gleu"}),
     )
 
-    def usable_by(self, golds: pl.Expr) -> pl.Expr:
+    def usable(self, golds: pl.Expr) -> pl.Expr:
         return golds
 
     @property
@@ -257,9 +259,9 @@ class Similarity(PairCheck):
             reasons = pl.Series(_SHOWN).gather(at) + shown
         return pl.DataFrame().select_seq(pl.when(scores < 1).then(reasons).otherwise(pl.lit(""))).to_series()
 
-    def answer_by(self, golds: pl.Expr) -> pl.Expr:
+    def pairs_expr(self, golds: pl.Expr) -> pl.Expr:
         if self.params.metric != _BLEU:
-            return super().answer_by(golds)
+            return super().pairs_expr(golds)
         lists = golds.map_batches(_as_json, pl.String, is_elementwise=True)
         return once_pairs(text(), lists, self._of_joined, PAIR_ANSWER)
 

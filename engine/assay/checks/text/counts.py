@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.calls.limits import Limits
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
 from assay.expressions.lane import Lane, positions, rowwise, text
@@ -18,6 +18,7 @@ from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schema
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import Matches, results, results_column, route_of
 from assay.expressions.text import is_ascii, lower, lower_expr
+from assay.values.params import Params
 
 _LONGEST = 2**62
 """More than any text has of anything, and within 64-bit integers."""
@@ -148,7 +149,7 @@ class CountOf(Check):
     """
 
     type = "count"
-    claim_words = "number of {check.counted.noun}: {check.shown}"
+    words = ("number of {check.counted.noun}: {check.shown}", "")
     Params = CountParams
     params: CountParams
     examples = (
@@ -165,7 +166,7 @@ class CountOf(Check):
         super().__init__(params)
         of = self.params.of
         if isinstance(of, dict) and of.get("flavor") == PACKAGE:
-            self.libraries = {PACKAGE: ()}  # type: ignore[misc]
+            self.traits = Traits(libraries={PACKAGE: ()})  # type: ignore[misc]
 
     @property
     def counted(self) -> Count:
@@ -192,24 +193,15 @@ class CountOf(Check):
         number = self.counted.row(row["completion"])
         return float(number is not None and all(_HOLDS[words](number, bound) for words, bound in self.bounds))
 
-    def expr(self) -> pl.Expr:
-        number = self._number()
+    def columns(self) -> Columns:
+        counted = Lane(f"count:{self.params.of!r}", lambda _: self.counted.expr(text())).col
+        error = None if self._pattern is None else counted.struct.field("error")
+        number = (counted if error is None else counted.struct.field("value")).cast(pl.Int64)
         holds = [_HOLDS_EXPR[words](number, bound) for words, bound in self.bounds]
-        return pl.when(text().is_not_null()).then(pl.all_horizontal(holds).fill_null(value=False))
-
-    def _lane(self) -> Lane:
-        """The lane with the number; for a pattern, also with the error."""
-        return Lane(f"count:{self.params.of!r}", lambda _: self.counted.expr(text()))
-
-    def _number(self) -> pl.Expr:
-        lane = self._lane().col
-        return (lane if self._pattern is None else lane.struct.field("value")).cast(pl.Int64)
-
-    def error_expr(self) -> pl.Expr | None:
-        return None if self._pattern is None else self._lane().col.struct.field("error")
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
+        score = pl.when(text().is_not_null()).then(pl.all_horizontal(holds).fill_null(value=False))
+        before, after = (encodable(part) for part in (f"number of {self.counted.noun}: ", f", expected {self.shown}"))
+        reason = pl.lit(before) + number.cast(pl.String) + pl.lit(after)
+        return Columns(score, pl.coalesce(reason, pl.lit(_UNCOUNTED) if error is None else error), error)
 
     @property
     def shown(self) -> str:
@@ -218,12 +210,6 @@ class CountOf(Check):
     def reason(self, row: Row) -> str:
         number = self.counted.row(row["completion"])
         return _UNCOUNTED if number is None else f"number of {self.counted.noun}: {number}, expected {self.shown}"
-
-    def reason_expr(self) -> pl.Expr:
-        before, after = (encodable(part) for part in (f"number of {self.counted.noun}: ", f", expected {self.shown}"))
-        reason = pl.lit(before) + self._number().cast(pl.String) + pl.lit(after)
-        error = self.error_expr()
-        return pl.coalesce(reason, pl.lit(_UNCOUNTED) if error is None else error)
 
     def explain(self) -> str:
         if (matches := self._pattern) is not None:
@@ -267,8 +253,7 @@ class Case(Check):
     """The letters of the output are all upper case, all lower case, or begin each word in upper case; there is at least one."""
 
     type = "case"
-    claim_words = "is in {check.params.is_} case"
-    fault_words = "is not in {check.params.is_} case"
+    words = ("is in {check.params.is_} case", "is not in {check.params.is_} case")
     Params = CaseParams
     params: CaseParams
     examples = (

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import ANSWER_STEPS, Check, Example, GoldCompared, GoldKind, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import encodable, quoted
-from assay.expressions.lane import Lane, is_small, rowwise, text
+from assay.expressions.lane import is_small, rowwise, text
 from assay.expressions.pairs import equal_expr, quoted_expr
 from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_expr, stripped_pattern
 from assay.steps.base import Step
@@ -26,7 +26,7 @@ from assay.values.normalizers import (
     normalizer,
     normalizer_schemas,
 )
-from assay.values.params import UnfitValueError
+from assay.values.params import Params, UnfitValueError
 
 Normalize = str | dict[str, Any] | None
 _SQUAD = "squad"
@@ -65,11 +65,9 @@ class Equals(GoldCompared):
     """The trimmed output equals the trimmed value; trimming is Python's ``str.strip()``. ``normalize`` changes both sides first."""
 
     type = "equals"
-    aliases = ("exact_match",)
-    claim_words = "equals {check.shown}"
-    fault_words = "does not equal {check.shown}"
-    gold = "value"
-    gold_kind = GoldKind(counting=lambda params: golds_with_words if params.normalize == _SQUAD else None)
+    traits = Traits(aliases=("exact_match",))
+    words = ("equals {value}", "does not equal {value}")
+    golds = GoldKind("value", counting=lambda params: golds_with_words if params.normalize == _SQUAD else None)
     Params = EqualsParams
     params: EqualsParams
     examples = (
@@ -89,8 +87,8 @@ class Equals(GoldCompared):
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
 
-    def row(self, row: Row) -> float:
-        return float(self.compared(row["completion"]) == self.compared(self.params.value))
+    def score(self, value: str, gold: str) -> float:
+        return float(self.compared(value) == self.compared(gold))
 
     @property
     def pattern(self) -> str | None:
@@ -99,37 +97,22 @@ class Equals(GoldCompared):
             return None
         return stripped_pattern(self.compared(self.params.value), lowered=not self.params.case_sensitive)
 
-    def lanes(self) -> tuple[Lane, ...]:
-        if self.params.normalize is not None:
-            return (normalized_lane(self.params.normalize),)
-        return () if self.params.case_sensitive or self.pattern is not None else (LOWER,)
-
-    def expr(self) -> pl.Expr:
-        if self.pattern is not None:
-            return text().str.contains(self.pattern)
-        return equals_expr(self._subject(), self.compared(self.params.value))
-
-    def _subject(self) -> pl.Expr:
-        if self.params.normalize is None:
-            subject = text() if self.params.case_sensitive else LOWER.col
-        else:
-            subject = normalized_lane(self.params.normalize).col
-            subject = subject if self.params.case_sensitive else lower_expr(subject)
-        return strip_expr(subject) if self.params.strip else subject
-
-    def lanes_by(self) -> tuple[Lane, ...]:
-        return () if self.params.normalize is None else (normalized_lane(self.params.normalize),)
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        subject = text()
-        if self.params.normalize is not None:
-            subject = normalized_lane(self.params.normalize).col
-            golds = normalized_expr(golds, self.params.normalize)
+    def score_expr(self, gold: Any) -> pl.Expr:
+        subject, normalize, lowered = text(), self.params.normalize, not self.params.case_sensitive
+        if normalize is not None:
+            subject = normalized_lane(normalize).col
+        if not isinstance(gold, pl.Expr):
+            if self.pattern is not None:
+                return subject.str.contains(self.pattern)
+            if lowered:
+                subject = LOWER.col if normalize is None else lower_expr(subject)
+            return equals_expr(strip_expr(subject) if self.params.strip else subject, self.compared(gold))
+        gold = gold if normalize is None else normalized_expr(gold, normalize)
         if self.params.strip:
-            return equal_expr(subject, golds, lowered=not self.params.case_sensitive)
-        return subject == golds if self.params.case_sensitive else lower_expr(subject) == lower_expr(golds)
+            return equal_expr(subject, gold, lowered=lowered)
+        return lower_expr(subject) == lower_expr(gold) if lowered else subject == gold
 
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
     def explain(self) -> str:
@@ -181,8 +164,8 @@ class Choice(GoldCompared):
     """
 
     type = "choice"
-    gold = "value"
-    gold_kind = GoldKind(
+    golds = GoldKind(
+        "value",
         same_params=("letters",),
         steps=lambda params: (
             *ANSWER_STEPS,
@@ -190,7 +173,7 @@ class Choice(GoldCompared):
             {"line": "last"},
         ),
     )
-    claim_words = "is the choice {check.letter}"
+    words = ("is the choice {check.letter}", "")
     Params = ChoiceParams
     params: ChoiceParams
     examples = (
@@ -200,8 +183,8 @@ class Choice(GoldCompared):
         Example("B", 0.0, {"value": "E", "letters": "ABCDE"}),
     )
 
-    def steps(self) -> tuple[Step, ...]:
-        return (ChoiceStep(LettersParams(letters=self.params.letters)),)
+    def subject(self) -> tuple[None, tuple[Step, ...]]:
+        return None, (ChoiceStep(LettersParams(letters=self.params.letters)),)
 
     def letter_of(self, value: str | int) -> str:
         """Return the letter of a gold in upper case."""
@@ -211,15 +194,15 @@ class Choice(GoldCompared):
     def letter(self) -> str:
         return self.letter_of(self.params.value)
 
-    def row(self, row: Row) -> float:
-        return float(row["completion"].upper() == self.letter)
+    def score(self, value: str, gold: str | int) -> float:
+        return float(value.upper() == self.letter_of(gold))
 
-    def expr(self) -> pl.Expr:
-        return rowwise(text(), str.upper, pl.String, distinct=True) == pl.lit(self.letter)
+    def _letters(self, gold: Any) -> pl.Expr:
+        is_column = isinstance(gold, pl.Expr)
+        return rowwise(gold, self.letter_of, pl.String, distinct=True) if is_column else pl.lit(self.letter_of(gold))
 
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        letters = rowwise(golds, self.letter_of, pl.String, distinct=True)
-        return rowwise(text(), str.upper, pl.String, distinct=True) == letters
+    def score_expr(self, gold: Any) -> pl.Expr:
+        return rowwise(text(), str.upper, pl.String, distinct=True) == self._letters(gold)
 
     def explain(self) -> str:
         return "columns: comparison of letters"
@@ -227,12 +210,9 @@ class Choice(GoldCompared):
     def reason(self, row: Row) -> str:
         return f"the choice is {quoted(row['completion'])}, not {self.letter}"
 
-    def reason_expr(self) -> pl.Expr:
-        return quoted_expr(text(), "the choice is ") + pl.lit(f", not {self.letter}")
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        letters = rowwise(golds, self.letter_of, pl.String, distinct=True)
-        return quoted_expr(text(), "the choice is ") + pl.lit(", not ") + letters
+    def compare(self, gold: Any) -> Columns:
+        reason = quoted_expr(text(), "the choice is ") + pl.lit(", not ") + self._letters(gold)
+        return Columns(self.score_expr(gold), reason)
 
 
 class ListEqualsParams(SplitParams):
@@ -255,10 +235,11 @@ class ListEquals(Check):
 
     type = "list_equals"
     graded = True
-    gold = "value"
-    gold_kind = GoldKind(whole=True, same_params=("sep",), of_lists=True)
-    claim_words = "has the items {check.shown} ({check.params.as_})"
-    fault_words = "does not have the items {check.shown} ({check.params.as_})"
+    golds = GoldKind("value", whole=True, same_params=("sep",), of_lists=True)
+    words = (
+        "has the items {check.shown} ({check.params.as_})",
+        "does not have the items {check.shown} ({check.params.as_})",
+    )
     Params = ListEqualsParams
     params: ListEqualsParams
     examples = (
@@ -275,8 +256,8 @@ class ListEquals(Check):
     def split(self) -> Split:
         return Split(SplitParams(sep=self.params.sep))
 
-    def steps(self) -> tuple[Step, ...]:
-        return (self.split,)
+    def subject(self) -> tuple[None, tuple[Step, ...]]:
+        return None, (self.split,)
 
     def items(self, value: str | list[str]) -> list[str]:
         """Return the items of a text or a list, as they are compared."""

@@ -6,9 +6,9 @@ from typing import ClassVar
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
-from assay.expressions.lane import Lane
+from assay.checks.base import Check, Example, Row
 from assay.expressions.text import CHARACTERS
+from assay.values.params import Params
 
 _LONGEST = 2**62
 """Longer than any text, and within 64-bit integers."""
@@ -37,8 +37,7 @@ class MinLength(Check):
     """The output has at least ``value`` characters."""
 
     type = "min_length"
-    claim_words = "has at least {check.params.value} characters"
-    fault_words = "has fewer than {check.params.value} characters"
+    words = ("has at least {check.params.value} characters", "has fewer than {check.params.value} characters")
     Params = LengthParams
     params: LengthParams
     examples = (
@@ -53,16 +52,12 @@ class MinLength(Check):
     def expr(self) -> pl.Expr:
         return CHARACTERS.col >= min(math.ceil(self.params.value), _LONGEST)
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (CHARACTERS,)
-
 
 class MaxLength(Check):
     """The output has at most ``value`` characters."""
 
     type = "max_length"
-    claim_words = "has at most {check.params.value} characters"
-    fault_words = "has more than {check.params.value} characters"
+    words = ("has at most {check.params.value} characters", "has more than {check.params.value} characters")
     Params = LengthParams
     params: LengthParams
     examples = (
@@ -76,6 +71,3 @@ class MaxLength(Check):
 
     def expr(self) -> pl.Expr:
         return CHARACTERS.col <= min(math.floor(self.params.value), _LONGEST)
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (CHARACTERS,)

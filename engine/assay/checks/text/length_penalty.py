@@ -6,12 +6,12 @@ from typing import Any
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Example, GoldCompared, GoldKind, Params, Row
+from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row
 from assay.checks.groups import quotient
 from assay.expressions.counts import COUNTS
 from assay.expressions.lane import Lane, text
 from assay.steps.numbers import number_value, number_values
-from assay.values.params import UnfitValueError
+from assay.values.params import Params, UnfitValueError
 
 _NOUNS = {"chars": "number of characters", "words": "number of words"}
 _WHOLE = 2**53
@@ -59,8 +59,7 @@ class LengthPenalty(GoldCompared):
 
     type = "length_penalty"
     graded = True
-    gold = "unit"
-    gold_kind = GoldKind(measured=True)
+    golds = GoldKind("unit", measured=True)
     Params = LengthPenaltyParams
     params: LengthPenaltyParams
     examples = (
@@ -75,27 +74,19 @@ class LengthPenalty(GoldCompared):
         """Return the length from which on the score falls."""
         return float(self.params.max) - float(self.params.buffer)
 
-    def _length(self, completion: str) -> float:
-        unit = self.params.unit
-        if unit in _NOUNS:
-            return float(COUNTS[unit].row(completion) or 0)
-        return number_value(unit) or 0.0
-
-    def row(self, row: Row) -> float:
-        length, start = self._length(row["completion"]), self._start()
+    def score(self, value: str, gold: str) -> float:
+        length, start = float((COUNTS[gold].row(value) if gold in _NOUNS else number_value(gold)) or 0), self._start()
         if length <= start:
             return 1.0
         # NOTE: rounding may lead below 0.0 where the buffer is tiny
         return 0.0 if length > self.params.max else max(1.0 + (start - length) / float(self.params.buffer), 0.0)
 
-    def expr(self) -> pl.Expr:
-        unit = self.params.unit
-        return self._score(_count(unit).col if unit in _NOUNS else pl.lit(number_value(unit)))
+    def score_expr(self, gold: Any) -> pl.Expr:
+        if isinstance(gold, pl.Expr):
+            return self._score(pl.coalesce(*_counts(gold, pl.Float64), number_values(gold)))
+        return self._score(_count(gold).col if gold in _NOUNS else pl.lit(number_value(gold)))
 
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return self._score(_lengths(golds))
-
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
         return pl.when(golds.is_in([*_NOUNS]) | number_values(golds).is_not_null()).then(golds)
 
     def _score(self, lengths: pl.Expr) -> pl.Expr:
@@ -110,9 +101,6 @@ class LengthPenalty(GoldCompared):
         scores = lengths.to_frame("length").select_seq(pl.when(length.is_not_null()).then(score)).to_series()
         return scores.alias(lengths.name)
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return (_count(self.params.unit),) if self.params.unit in _NOUNS else ()
-
     @property
     def _limits(self) -> str:
         start = self.params.max - self.params.buffer
@@ -126,18 +114,16 @@ class LengthPenalty(GoldCompared):
         number = COUNTS[unit].row(row["completion"]) if unit in _NOUNS else unit
         return f"{_NOUNS.get(unit, 'length')}: {number}, expected {self._limits}"
 
-    def reason_expr(self) -> pl.Expr:
-        unit = self.params.unit
-        number = _count(unit).col.cast(pl.String) if unit in _NOUNS else pl.lit(unit)
-        return pl.concat_str(pl.lit(f"{_NOUNS.get(unit, 'length')}: "), number, pl.lit(f", expected {self._limits}"))
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        noun = golds.replace_strict(_NOUNS, default="length", return_dtype=pl.String)
-        counts = [COUNTS[unit].expr(pl.when(golds == unit).then(text())).cast(pl.String) for unit in _NOUNS]
-        number = pl.coalesce(*counts, golds)
-        return pl.when(golds.is_not_null()).then(
-            pl.concat_str(noun, pl.lit(": "), number, pl.lit(f", expected {self._limits}"))
-        )
+    def compare(self, gold: Any) -> Columns:
+        expected = pl.lit(f", expected {self._limits}")
+        if isinstance(gold, pl.Expr):
+            noun = gold.replace_strict(_NOUNS, default="length", return_dtype=pl.String)
+            number = pl.coalesce(*_counts(gold, pl.String), gold)
+            reason: pl.Expr = pl.when(gold.is_not_null()).then(pl.concat_str(noun, pl.lit(": "), number, expected))
+        else:
+            number = _count(gold).col.cast(pl.String) if gold in _NOUNS else pl.lit(gold)
+            reason = pl.concat_str(pl.lit(f"{_NOUNS.get(gold, 'length')}: "), number, expected)
+        return Columns(self.score_expr(gold), reason)
 
     def explain(self) -> str:
         return "columns: arithmetic"
@@ -148,7 +134,6 @@ def _count(unit: str) -> Lane:
     return Lane(f"count:{unit!r}", lambda _: COUNTS[unit].expr(text()))
 
 
-def _lengths(golds: pl.Expr) -> pl.Expr:
-    """Return the length of each row, whose gold names the unit or is the length."""
-    counts = [COUNTS[unit].expr(pl.when(golds == unit).then(text())).cast(pl.Float64) for unit in _NOUNS]
-    return pl.coalesce(*counts, number_values(golds))
+def _counts(units: pl.Expr, dtype: type[pl.DataType]) -> list[pl.Expr]:
+    """Return the numbers of characters and of words of the rows whose gold names that unit."""
+    return [COUNTS[unit].expr(pl.when(units == unit).then(text())).cast(dtype) for unit in _NOUNS]

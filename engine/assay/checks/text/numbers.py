@@ -6,7 +6,7 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import ANSWER_STEPS, Example, GoldCompared, GoldKind, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import quoted
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import quoted_expr
@@ -14,7 +14,7 @@ from assay.steps.base import Step
 from assay.steps.numbers import Number as NumberStep
 from assay.steps.numbers import NumberParams as PlaceParams
 from assay.steps.numbers import gold_number, gold_numbers, number_value, number_values
-from assay.values.params import UnfitValueError
+from assay.values.params import Params, UnfitValueError
 
 _VALUE = Lane("number-value", lambda _: number_values(text()))
 """The value of the number that the text is; null if it is none."""
@@ -71,27 +71,13 @@ class NumberParams(Params):
         return _finite(value) or 0  # 0.0 is the default 0, which the canonical form writes out
 
 
-class _NumberCheck(GoldCompared):
-    """Common base: the number that the step has read, and what is expected, as ``shown``."""
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return (_VALUE,)
-
-    def reason(self, row: Row) -> str:
-        return f"the number is {quoted(row['completion'])}, expected {self.shown}"
-
-    def reason_expr(self) -> pl.Expr:
-        return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
-
-
-class Number(_NumberCheck):
+class Number(GoldCompared):
     """The last number of the output, or the first, equals the value; ``math.isclose`` with ``relTol`` and ``absTol``."""
 
     type = "number"
-    aliases = ("numeric",)
-    gold = "value"
-    gold_kind = GoldKind(same_params=("at",), steps=lambda _: (*ANSWER_STEPS, "number", {"line": "last"}))
-    claim_words = "is the number {check.shown}"
+    traits = Traits(aliases=("numeric",))
+    golds = GoldKind("value", same_params=("at",), steps=lambda _: (*ANSWER_STEPS, "number", {"line": "last"}))
+    words = ("is the number {check.shown}", "")
     Params = NumberParams
     params: NumberParams
     examples = (
@@ -101,30 +87,17 @@ class Number(_NumberCheck):
         Example("41", 1.0, {"value": 42, "absTol": 1}),
     )
 
-    def steps(self) -> tuple[Step, ...]:
-        return (NumberStep(PlaceParams(at=self.params.at)),)
+    def subject(self) -> tuple[None, tuple[Step, ...]]:
+        return None, (NumberStep(PlaceParams(at=self.params.at)),)
 
-    @property
-    def number(self) -> float:
-        return _finite(self.params.value)
-
-    def row(self, row: Row) -> float:
-        value = number_value(row["completion"])
+    def score(self, value: str, gold: float | str) -> float:
+        number = number_value(value)
         tolerances = {"rel_tol": self.params.rel_tol, "abs_tol": self.params.abs_tol}
-        return float(value is not None and math.isclose(value, self.number, **tolerances))
+        return float(number is not None and math.isclose(number, _finite(gold), **tolerances))
 
-    def expr(self) -> pl.Expr:
-        return self._is_close(pl.lit(self.number))
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return self._is_close(gold_numbers(golds))
-
-    def lanes_by(self) -> tuple[Lane, ...]:
-        return (_VALUE,)
-
-    def _is_close(self, golds: pl.Expr) -> pl.Expr:
+    def score_expr(self, gold: Any) -> pl.Expr:
         """Return ``math.isclose``, operation for operation; false for a text that is no number."""
-        value = _VALUE.col
+        value, golds = _VALUE.col, gold_numbers(gold) if isinstance(gold, pl.Expr) else pl.lit(_finite(gold))
         is_close = value == golds
         difference = (golds - value).abs()
         if self.params.rel_tol:
@@ -146,12 +119,24 @@ class Number(_NumberCheck):
         within = ", ".join(f"{name} {_plain(float(value))}" for name, value in tolerances if value)
         return _plain(_finite(value)) + (f" ({within})" if within else "")
 
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+    def reason(self, row: Row) -> str:
+        return _expected(row["completion"], self.shown)
+
+    def compare(self, gold: Any) -> Columns:
+        is_column = isinstance(gold, pl.Expr)
+        shown = rowwise(gold, self._shown, pl.String, distinct=True) if is_column else pl.lit(self.shown)
+        return Columns(self.score_expr(gold), _expected_expr(shown))
+
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
         return pl.when(gold_numbers(golds).is_not_null()).then(golds)
 
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        expected = rowwise(golds, self._shown, pl.String, distinct=True)
-        return quoted_expr(text(), "the number is ") + pl.lit(", expected ") + expected
+
+def _expected(value: str, shown: str) -> str:
+    return f"the number is {quoted(value)}, expected {shown}"
+
+
+def _expected_expr(shown: pl.Expr) -> pl.Expr:
+    return quoted_expr(text(), "the number is ") + pl.lit(", expected ") + shown
 
 
 class RangeParams(Params):
@@ -182,11 +167,11 @@ def check_bounds(low: float | None, high: float | None) -> None:
         raise ValueError(f"it is below min ({low}): nothing could pass")
 
 
-class NumberRange(_NumberCheck):
+class NumberRange(Check):
     """The last number of the output is at least ``min`` and at most ``max``."""
 
     type = "number_range"
-    claim_words = "is a number, {check.shown}"
+    words = ("is a number, {check.shown}", "")
     Params = RangeParams
     params: RangeParams
     examples = (
@@ -195,8 +180,8 @@ class NumberRange(_NumberCheck):
         Example("$-1", 0.0, {"min": 0}),
     )
 
-    def steps(self) -> tuple[Step, ...]:
-        return (NumberStep(),)
+    def subject(self) -> tuple[None, tuple[Step, ...]]:
+        return None, (NumberStep(),)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -212,6 +197,12 @@ class NumberRange(_NumberCheck):
         low, high = self.bounds
         within = (_VALUE.col >= _at_least(low)) & (_VALUE.col <= _at_most(high))
         return pl.when(text().is_not_null()).then(within.fill_null(value=False))
+
+    def reason(self, row: Row) -> str:
+        return _expected(row["completion"], self.shown)
+
+    def reason_expr(self) -> pl.Expr:
+        return _expected_expr(pl.lit(self.shown))
 
     def explain(self) -> str:
         return "columns: comparison"

@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.calls.limits import Limits
-from assay.checks.base import Example, GoldCompared, GoldKind, Row
+from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import quoted
-from assay.expressions.lane import Lane, nulls, rowwise, text
+from assay.expressions.lane import nulls, rowwise, text
+from assay.expressions.pairs import quoted_expr
 from assay.expressions.regex.nearest import nearest_texts
 from assay.expressions.regex.pattern_column import search_patterns_expr
 from assay.expressions.regex.search import (
     Question,
     backtracking_lane,
-    lanes,
     route,
     search,
     search_each,
@@ -47,10 +48,8 @@ class Regex(GoldCompared):
     """
 
     type = "regex"
-    gold = "pattern"
-    gold_kind = GoldKind(lazy=True, same_params=("flavor",))
-    claim_words = "matches the pattern {check.shown}"
-    fault_words = "does not match the pattern {check.shown}"
+    golds = GoldKind("pattern", lazy=True, same_params=("flavor",))
+    words = ("matches the pattern {value}", "does not match the pattern {value}")
     Params = RegexParams
     params: RegexParams
     examples = (
@@ -67,25 +66,41 @@ class Regex(GoldCompared):
 
     def __init__(self, params: RegexParams) -> None:
         super().__init__(params)
-        self.libraries = params.libraries  # type: ignore[misc]
+        self.traits = Traits(libraries=params.libraries)  # type: ignore[misc]
 
     @property
     def _lists(self) -> str:
         return self.params.named_lists
 
-    def row(self, row: Row) -> float:
-        return float(search(self.params.pattern, row["completion"], self.limits, lists=self._lists))
+    def score(self, value: str, gold: str) -> float:
+        return float(search(gold, value, self.limits, lists=self._lists))
 
-    def expr(self) -> pl.Expr:
-        return search_expr(self.params.pattern, self._lists)
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+    def score_expr(self, gold: Any) -> pl.Expr:
+        if not isinstance(gold, pl.Expr):
+            return search_expr(gold, self._lists, self.limits)
         if self._lists:
-            return pl.map_batches([text(), golds], self._found, return_dtype=pl.Boolean, is_elementwise=True)
-        return search_patterns_expr(text(), golds) | (golds == "")
+            return pl.map_batches([text(), gold], self._found, return_dtype=pl.Boolean, is_elementwise=True)
+        return search_patterns_expr(text(), gold) | (gold == "")
 
-    def explain_by(self) -> str:
-        return self.explain() if self._lists else super().explain_by()
+    def explain_golds(self) -> str:
+        return self.explain() if self._lists else super().explain_golds()
+
+    def compare(self, gold: Any) -> Columns:
+        score = self.score_expr(gold)
+        if isinstance(gold, pl.Expr):
+            reason = quoted_expr(gold, "does not match the pattern ")
+            if self._lists:
+                run = self._complaints
+                reason = pl.map_batches([text(), gold], run, return_dtype=pl.String, is_elementwise=True)
+            return Columns(score, reason)
+        lane = backtracking_lane(gold, self.limits, self._lists)
+        if lane is None:
+            return Columns(score, self.complaint())
+        error, reason = lane.col.struct.field("error"), pl.lit(self.complaint())
+        if self._lists:
+            failing = pl.when(~score & error.is_null()).then(text())
+            reason = rowwise(failing, str, pl.String, each=lambda _, texts: [*self._reasons_of(texts)])
+        return Columns(score, pl.coalesce(error, reason), error)
 
     def _found(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Search each text with the pattern of its row; null where the row's own check tells the error."""
@@ -100,11 +115,6 @@ class Regex(GoldCompared):
         rows = rows.drop_nulls().sort("pattern", maintain_order=True)
         pairs = zip(rows["pattern"].to_list(), rows["text"].to_list(), strict=True)
         return rows["at"], [Question(pattern, value, lists=self._lists) for pattern, value in pairs]
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        if self._lists:
-            return pl.map_batches([text(), golds], self._complaints, return_dtype=pl.String, is_elementwise=True)
-        return super().reason_by(golds)
 
     def _complaints(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Return why texts do not match the patterns of their rows; null where either is null."""
@@ -123,28 +133,8 @@ class Regex(GoldCompared):
             for question, best in zip(questions, nearest, strict=True)
         ]
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return lanes(self.params.pattern, self.limits, self._lists)
-
-    def error_expr(self) -> pl.Expr | None:
-        lane = backtracking_lane(self.params.pattern, self.limits, self._lists)
-        return None if lane is None else lane.col.struct.field("error")
-
     def reason(self, row: Row) -> str:
         return self._reasons_of([row["completion"]])[0] if self._lists else self.complaint()
-
-    def reason_expr(self) -> pl.Expr:
-        complaint, error = pl.lit(self.complaint()), self.error_expr()
-        if error is None:
-            return complaint
-        if self._lists:
-            failing = pl.when(~self.expr() & error.is_null()).then(text())
-            complaint = rowwise(failing, str, pl.String, each=lambda _, texts: [*self._reasons_of(texts)])
-        return pl.coalesce(error, complaint)
-
-    @property
-    def one_complaint(self) -> bool:
-        return self.error_expr() is None
 
     def explain(self) -> str:
         seconds = (self.limits or Limits()).regex_timeout

@@ -1,5 +1,7 @@
 """Checks for phrases: contains, not_contains, contains_any, contains_all, starts_with, ends_with."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add, or_
 from typing import Annotated, Any, ClassVar, Literal
@@ -7,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, WithJsonSchema, field_validator
 
-from assay.checks.base import Example, GoldCompared, GoldKind, Params, Row
+from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import (
@@ -30,6 +32,7 @@ from assay.expressions.text import (
     strip_expr,
     written_pattern,
 )
+from assay.values.params import Params
 
 _CASES = "Compare as written; else `str.lower()` on both sides."
 _WORD = r"The phrase counts only where no `\w` of Python's stands beside it."
@@ -91,9 +94,6 @@ class _Phrase:
         """The lane that searches for the phrase in either case; None to search for the phrase itself."""
         return None if self.case_sensitive or self.word else phrase_lane(self.value)
 
-    def lanes(self) -> tuple[Lane, ...]:
-        return () if self.case_sensitive else (self.lane or LOWER,)
-
     def expr(self) -> pl.Expr:
         subject = text() if self.case_sensitive else LOWER.col
         if self.word:
@@ -122,50 +122,16 @@ class _Phrase:
         return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
 
 
-def _subject(row: Row, *, case_sensitive: bool) -> str:
-    completion: str = row["completion"]
-    return completion if case_sensitive else lower(completion)
-
-
-class _PhraseCheck(GoldCompared):
-    """Common base: the phrase, and the text that it is searched for in."""
-
-    gold = "value"
-    Params = PhraseParams
-    params: PhraseParams
-
-    @property
-    def phrase(self) -> _Phrase:
-        return _Phrase(self.params.value, case_sensitive=self.params.case_sensitive, word=self.params.word)
-
-    def is_within(self, row: Row) -> bool:
-        return self.phrase.within(_subject(row, case_sensitive=self.params.case_sensitive))
-
-    def is_within_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return None if self.params.word else contain_expr(text(), golds, lowered=not self.params.case_sensitive)
-
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return golds
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return self.phrase.lanes()
-
-    def explain(self) -> str:
-        return self.phrase.explain()
-
-    @property
-    def shown(self) -> str:
-        return ("the word " if self.params.word else "") + quoted(self.params.value)
-
-
-class Contains(_PhraseCheck):
+class Contains(GoldCompared):
     """The output contains the phrase; an empty phrase is contained in everything."""
 
     type = "contains"
-    claim_words = "contains {check.shown}"
-    fault_words = "does not contain {check.shown}"
-    aliases = ("must_contain",)
-    examples = (
+    words = ("contains {check.shown}", "does not contain {check.shown}")
+    traits = Traits(aliases=("must_contain",))
+    golds = GoldKind("value")
+    Params = PhraseParams
+    params: PhraseParams
+    examples: ClassVar[tuple[Example, ...]] = (
         Example("We will REFUND you.", 1.0, {"value": "refund"}),
         Example("We will REFUND you.", 0.0, {"value": "refund", "caseSensitive": True}),
         Example("", 1.0, {"value": ""}),
@@ -173,37 +139,45 @@ class Contains(_PhraseCheck):
         Example("We refunded you.", 0.0, {"value": "refund", "word": True}),
     )
 
-    def row(self, row: Row) -> float:
-        return float(self.is_within(row))
+    def phrase(self, value: str) -> _Phrase:
+        return _Phrase(value, case_sensitive=self.params.case_sensitive, word=self.params.word)
 
-    def expr(self) -> pl.Expr:
-        return self.phrase.expr()
+    def score(self, value: str, gold: str) -> float:
+        return float(self.phrase(gold).within(value if self.params.case_sensitive else lower(value)))
 
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return self.is_within_by(golds)
+    def score_expr(self, gold: Any) -> pl.Expr | None:
+        if not isinstance(gold, pl.Expr):
+            return self.phrase(gold).expr()
+        return None if self.params.word else contain_expr(text(), gold, lowered=not self.params.case_sensitive)
+
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
+        return golds
+
+    def explain(self) -> str:
+        return self.phrase(self.params.value).explain()
+
+    @property
+    def shown(self) -> str:
+        return ("the word " if self.params.word else "") + quoted(self.params.value)
 
 
-class NotContains(_PhraseCheck):
+class NotContains(Contains):
     """The output does not contain the phrase; an empty phrase is contained in everything."""
 
     type = "not_contains"
-    claim_words = "does not contain {check.shown}"
-    fault_words = "contains {check.shown}"
-    gold_kind = GoldKind(worst=True)  # none of several
-    aliases = ("must_not_contain",)
+    words = ("does not contain {check.shown}", "contains {check.shown}")
+    traits = Traits(aliases=("must_not_contain",))
+    golds = GoldKind("value", worst=True)  # none of several
     examples = (
         Example("Take a gift card.", 0.0, {"value": "Gift Card"}),
         Example("Take a refund.", 1.0, {"text": "gift card"}),
     )
 
-    def row(self, row: Row) -> float:
-        return float(not self.is_within(row))
+    def score(self, value: str, gold: str) -> float:
+        return 1.0 - super().score(value, gold)
 
-    def expr(self) -> pl.Expr:
-        return self.phrase.expr().not_()
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        within = self.is_within_by(golds)
+    def score_expr(self, gold: Any) -> pl.Expr | None:
+        within = super().score_expr(gold)
         return None if within is None else within.not_()
 
 
@@ -224,68 +198,6 @@ class PhrasesParams(Params):
         return [values] if isinstance(values, str) else values
 
 
-class _PhrasesCheck(GoldCompared):
-    """Common base: several phrases, and the text that they are searched for in."""
-
-    gold = "values"
-    gold_kind = GoldKind(whole=True)
-    Params = PhrasesParams
-    params: PhrasesParams
-
-    @property
-    def phrases(self) -> list[_Phrase]:
-        flags = {"case_sensitive": self.params.case_sensitive, "word": self.params.word}
-        return [_Phrase(value, **flags) for value in self.params.values]
-
-    def found_by(self, golds: pl.Expr) -> pl.Expr | None:
-        """Return whether each text contains the phrases of its list: List(Boolean); None if Python searches."""
-        return None if self.params.word else contain_each_expr(text(), golds, lowered=not self.params.case_sensitive)
-
-    def found(self, row: Row) -> list[bool]:
-        subject = _subject(row, case_sensitive=self.params.case_sensitive)
-        return [phrase.within(subject) for phrase in self.phrases]
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return tuple(lane for phrase in self.phrases for lane in phrase.lanes())
-
-    def explain(self) -> str:
-        return "; ".join(dict.fromkeys(phrase.explain() for phrase in self.phrases))
-
-    @property
-    def shown(self) -> str:
-        first, rest = self.params.values[:_SHOWN], len(self.params.values) - _SHOWN
-        return ", ".join(map(quoted, first)) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-class ContainsAny(_PhrasesCheck):
-    """The output contains at least one of the phrases."""
-
-    type = "contains_any"
-    claim_words = "contains one of {check.shown}"
-    fault_words = "contains none of {check.shown}"
-    examples = (
-        Example("I cannot help with that.", 1.0, {"values": ["I can't", "I cannot"]}),
-        Example("Sure!", 0.0, {"values": ["I can't", "I cannot"]}),
-        Example("ΟΔΟΣ", 0.0, {"value": ["οδος", "x"], "caseSensitive": True}),
-    )
-
-    def row(self, row: Row) -> float:
-        return float(any(self.found(row)))
-
-    def expr(self) -> pl.Expr:
-        return reduce(or_, (phrase.expr() for phrase in self.phrases))
-
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        found = self.found_by(golds)
-        return None if found is None else found.list.any()
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        first = quoted_lists_expr(golds.list.head(_SHOWN))
-        size = golds.list.len().cast(pl.Int64) - _SHOWN
-        rest = rowwise(pl.when(size > 0).then(size), lambda size: f" and {size:,} more", pl.String)
-        return pl.lit("contains none of ") + first + rest.fill_null("")
-
-
 class AllPhrasesParams(PhrasesParams):
     """Phrases, how to compare them, and how to score a part of them."""
 
@@ -295,11 +207,64 @@ class AllPhrasesParams(PhrasesParams):
     )
 
 
-class ContainsAll(_PhrasesCheck):
+class ContainsAny(GoldCompared):
+    """The output contains at least one of the phrases."""
+
+    type = "contains_any"
+    words = ("contains one of {check.shown}", "contains none of {check.shown}")
+    golds = GoldKind("values", whole=True)
+    Params = PhrasesParams
+    params: PhrasesParams
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("I cannot help with that.", 1.0, {"values": ["I can't", "I cannot"]}),
+        Example("Sure!", 0.0, {"values": ["I can't", "I cannot"]}),
+        Example("ΟΔΟΣ", 0.0, {"value": ["οδος", "x"], "caseSensitive": True}),
+    )
+
+    def phrases(self, values: Sequence[str]) -> list[_Phrase]:
+        flags = {"case_sensitive": self.params.case_sensitive, "word": self.params.word}
+        return [_Phrase(value, **flags) for value in values]
+
+    def contained(self, value: str, gold: Sequence[str]) -> list[bool]:
+        subject = value if self.params.case_sensitive else lower(value)
+        return [phrase.within(subject) for phrase in self.phrases(gold)]
+
+    def contained_expr(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return whether each text contains the phrases of its list: List(Boolean); None if Python searches."""
+        return None if self.params.word else contain_each_expr(text(), golds, lowered=not self.params.case_sensitive)
+
+    def score(self, value: str, gold: Sequence[str]) -> float:
+        return float(any(self.contained(value, gold)))
+
+    def score_expr(self, gold: Any) -> pl.Expr | None:
+        if not isinstance(gold, pl.Expr):
+            return reduce(or_, (phrase.expr() for phrase in self.phrases(gold)))
+        contained = self.contained_expr(gold)
+        return None if contained is None else contained.list.any()
+
+    def compare(self, gold: Any) -> Columns | None:
+        columns = super().compare(gold)
+        if columns is None or not isinstance(gold, pl.Expr):
+            return columns
+        size = gold.list.len().cast(pl.Int64) - _SHOWN
+        rest = rowwise(pl.when(size > 0).then(size), lambda size: f" and {size:,} more", pl.String)
+        reason = pl.lit("contains none of ") + quoted_lists_expr(gold.list.head(_SHOWN)) + rest.fill_null("")
+        return replace(columns, reason=reason)
+
+    def explain(self) -> str:
+        return "; ".join(dict.fromkeys(phrase.explain() for phrase in self.phrases(self.params.values)))
+
+    @property
+    def shown(self) -> str:
+        first, rest = self.params.values[:_SHOWN], len(self.params.values) - _SHOWN
+        return ", ".join(map(quoted, first)) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+class ContainsAll(ContainsAny):
     """The output contains every phrase; with ``score: share``, the share of the phrases that it contains."""
 
     type = "contains_all"
-    claim_words = "contains all of {check.shown}"
+    words = ("contains all of {check.shown}", "")
     graded = True
     Params = AllPhrasesParams
     params: AllPhrasesParams
@@ -310,13 +275,18 @@ class ContainsAll(_PhrasesCheck):
         Example("Oslo", 1 / 3, {"value": ["oslo", "norway", "bergen"], "score": "share"}),
     )
 
-    def row(self, row: Row) -> float:
-        found = self.found(row)
-        return sum(found) / len(found) if self.params.score == "share" else float(all(found))
+    def score(self, value: str, gold: Sequence[str]) -> float:
+        contained = self.contained(value, gold)
+        return sum(contained) / len(contained) if self.params.score == "share" else float(all(contained))
 
-    def expr(self) -> pl.Expr:
-        count = reduce(add, (phrase.expr().cast(pl.UInt32) for phrase in self.phrases))
-        return count.map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+    def score_expr(self, gold: Any) -> pl.Expr | None:
+        if not isinstance(gold, pl.Expr):
+            count = reduce(add, (phrase.expr().cast(pl.UInt32) for phrase in self.phrases(gold)))
+            return count.map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+        contained = self.contained_expr(gold)
+        if contained is None or self.params.score == "all":
+            return None if contained is None else contained.list.all().cast(pl.Float64)
+        return contained.list.sum().cast(pl.Float64) / contained.list.len().cast(pl.Float64)
 
     def _scores(self, counts: pl.Series) -> pl.Series:
         """Look the scores up: Polars would multiply by the reciprocal of the number of phrases."""
@@ -325,26 +295,23 @@ class ContainsAll(_PhrasesCheck):
         scores = shares if self.params.score == "share" else [float(share == 1) for share in shares]
         return pl.Series(scores, dtype=pl.Float64).gather(counts).alias(counts.name)
 
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        found = self.found_by(golds)
-        if found is None or self.params.score == "all":
-            return None if found is None else found.list.all().cast(pl.Float64)
-        return found.list.sum().cast(pl.Float64) / found.list.len().cast(pl.Float64)
-
-    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
-        found = self.found_by(golds)
-        if found is None:
-            return None
-        return pl.lit("does not contain ") + quoted_lists_expr(listed_where(golds, found, holds=False))
-
     def reason(self, row: Row) -> str:
-        missing = [quoted(value) for value, found in zip(self.params.values, self.found(row), strict=True) if not found]
-        return f"does not contain {', '.join(missing)}"
+        values = self.params.values
+        pairs = zip(values, self.contained(row["completion"], values), strict=True)
+        return f"does not contain {', '.join(quoted(value) for value, found in pairs if not found)}"
 
-    def reason_expr(self) -> pl.Expr:
-        pairs = zip(self.params.values, self.phrases, strict=True)
-        missing = [pl.when(phrase.expr().not_()).then(pl.lit(encodable(quoted(value)))) for value, phrase in pairs]
-        return pl.lit("does not contain ") + pl.concat_str(missing, separator=", ", ignore_nulls=True)
+    def compare(self, gold: Any) -> Columns | None:
+        score = self.score_expr(gold)
+        if score is None:
+            return None
+        if isinstance(gold, pl.Expr):
+            contained = contain_each_expr(text(), gold, lowered=not self.params.case_sensitive)
+            missing = quoted_lists_expr(listed_where(gold, contained, holds=False))
+        else:
+            pairs = zip(gold, self.phrases(gold), strict=True)
+            each = [pl.when(phrase.expr().not_()).then(pl.lit(encodable(quoted(value)))) for value, phrase in pairs]
+            missing = pl.concat_str(each, separator=", ", ignore_nulls=True)
+        return Columns(score, pl.lit("does not contain ") + missing)
 
 
 class EdgeParams(Params):
@@ -357,24 +324,28 @@ class EdgeParams(Params):
     case_sensitive: bool = Field(default=False, description=_CASES)
 
 
-class _EdgeCheck(GoldCompared):
-    """Common base: a phrase at the beginning or the end of the text.
+class StartsWith(GoldCompared):
+    """The output begins with the phrase."""
 
-    Attributes:
-        end: Whether at the end.
-    """
-
-    end: ClassVar[bool]
-    gold = "value"
+    type = "starts_with"
+    words = ("begins with {value}", "does not begin with {value}")
+    golds = GoldKind("value")
+    end: ClassVar[bool] = False
+    """Whether the phrase stands at the end."""
     Params = EdgeParams
     params: EdgeParams
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("  Yes, of course", 1.0, {"value": "yes"}),
+        Example("Oh yes", 0.0, {"value": "yes"}),
+        Example(" Yes", 0.0, {"text": "Yes", "strip": False, "caseSensitive": True}),
+    )
 
     def compared(self, value: str) -> str:
         value = value.strip() if self.params.strip else value
         return value if self.params.case_sensitive else lower(value)
 
-    def row(self, row: Row) -> float:
-        subject, phrase = self.compared(row["completion"]), self.compared(self.params.value)
+    def score(self, value: str, gold: str) -> float:
+        subject, phrase = self.compared(value), self.compared(gold)
         return float(subject.endswith(phrase) if self.end else subject.startswith(phrase))
 
     @property
@@ -388,8 +359,11 @@ class _EdgeCheck(GoldCompared):
         space = f"{as_class(WHITESPACE)}*" if self.params.strip else ""
         return None if pattern is None else rf"{pattern}{space}\z" if self.end else rf"\A{space}{pattern}"
 
-    def expr(self) -> pl.Expr:
-        phrase = self.compared(self.params.value)
+    def score_expr(self, gold: Any) -> pl.Expr:
+        flags = {"stripped": self.params.strip, "lowered": not self.params.case_sensitive}
+        if isinstance(gold, pl.Expr):
+            return edge_expr(text(), gold, end=self.end, **flags)
+        phrase = self.compared(gold)
         if encodable(phrase) != phrase:  # no text contains a lone surrogate
             return pl.when(text().is_not_null()).then(pl.lit(value=False))
         if self.pattern is not None:
@@ -398,37 +372,18 @@ class _EdgeCheck(GoldCompared):
         subject = subject if self.params.case_sensitive else lower_expr(subject)
         return subject.str.ends_with(pl.lit(phrase)) if self.end else subject.str.starts_with(pl.lit(phrase))
 
-    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        flags = {"stripped": self.params.strip, "lowered": not self.params.case_sensitive}
-        return edge_expr(text(), golds, end=self.end, **flags)
-
-    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
     def explain(self) -> str:
         return "columns: one linear pattern" if self.pattern is not None else "columns: comparison of the ends"
 
 
-class StartsWith(_EdgeCheck):
-    """The output begins with the phrase."""
-
-    type = "starts_with"
-    claim_words = "begins with {check.shown}"
-    fault_words = "does not begin with {check.shown}"
-    end = False
-    examples = (
-        Example("  Yes, of course", 1.0, {"value": "yes"}),
-        Example("Oh yes", 0.0, {"value": "yes"}),
-        Example(" Yes", 0.0, {"text": "Yes", "strip": False, "caseSensitive": True}),
-    )
-
-
-class EndsWith(_EdgeCheck):
+class EndsWith(StartsWith):
     """The output ends with the phrase."""
 
     type = "ends_with"
-    claim_words = "ends with {check.shown}"
-    fault_words = "does not end with {check.shown}"
+    words = ("ends with {value}", "does not end with {value}")
     end = True
     examples = (
         Example("Any other questions?\n", 1.0, {"value": "Questions?"}),

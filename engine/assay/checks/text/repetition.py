@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from assay.checks.base import Example, Params
+from assay.checks.base import Example, GoldKind
 from assay.checks.pairs import PairCheck
 from assay.errors import quoted
 from assay.thresholds import THRESHOLDS
+from assay.values.params import Params
 
 _Counted = TypeVar("_Counted")
 
@@ -63,8 +64,8 @@ class Repetition(PairCheck):
     """
 
     type = "repetition"
-    gold = ""
-    claim_words = "repeats no {check.params.n} words"
+    golds = GoldKind()
+    words = ("repeats no {check.params.n} words", "")
     Params = RepetitionParams
     params: RepetitionParams
     examples = (

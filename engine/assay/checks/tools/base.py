@@ -54,8 +54,8 @@ class CallsCheck(PairCheck):
         names_only: Whether arguments do not count, so that they need not be parsed.
     """
 
-    gold_kind = GoldKind(
-        is_json=True, same_params=("format", "scope"), steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS)
+    golds = GoldKind(
+        "value", is_json=True, same_params=("format", "scope"), steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS)
     )
     names_only: ClassVar[bool] = False
     params: CallsParams
@@ -70,7 +70,7 @@ class CallsCheck(PairCheck):
         return gold
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
-        ready = self._own if gold is self._gold else self.prepared(gold)
+        ready = self._own if gold is self.own_gold else self.prepared(gold)
         return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
@@ -84,13 +84,11 @@ class CallsCheck(PairCheck):
 
     @cached_property
     def _own(self) -> Any:
-        return self.prepared(self._gold)
+        return self.prepared(self.own_gold)
 
-    def source(self) -> Source:
-        return CallSource(form=self.params.format, scope=self.params.scope)
-
-    def steps(self) -> tuple[Step, ...]:
-        return (ReadCalls(ReadCallsParams(form=self.params.format)),)
+    def subject(self) -> tuple[Source, tuple[Step, ...]]:
+        source = CallSource(form=self.params.format, scope=self.params.scope)
+        return source, (ReadCalls(ReadCallsParams(form=self.params.format)),)
 
     def same_name(self, name: Any) -> Any:
         """Return a name as it is compared."""

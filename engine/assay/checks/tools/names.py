@@ -1,6 +1,7 @@
 """Check types over the names of the functions that are called: tool_f1, tool_trajectory."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal
 
@@ -117,7 +118,7 @@ class ToolTrajectory(CallsCheck):
     type = "tool_trajectory"
     names_only = True
     graded = False
-    gold = "sequence"
+    golds = replace(CallsCheck.golds, param="sequence")
     Params = TrajectoryParams
     params: TrajectoryParams
     examples = (

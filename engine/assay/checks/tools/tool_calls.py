@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -102,6 +103,9 @@ class ToolCalls(CallsCheck):
     """
 
     type = "tool_calls"
+    golds = replace(
+        CallsCheck.golds, from_rows=lambda given: {TOOLS: TOOLS} if given.get("arguments") == "bfcl" else {}
+    )
     Params = ToolCallsParams
     params: ToolCallsParams
     examples = (
@@ -145,10 +149,6 @@ class ToolCalls(CallsCheck):
         Example("[]", 1.0, {"value": []}),
         Example('[{"name": "weather", "arguments": {}}]', 0.0, {"value": []}),
     )
-
-    @classmethod
-    def row_params(cls, given: Mapping[str, Any]) -> Mapping[str, str]:
-        return {TOOLS: TOOLS} if given.get("arguments") == "bfcl" else {}
 
     def prepared(self, gold: Any) -> tuple[ExpectedCall, ...]:
         return expected_calls(gold)

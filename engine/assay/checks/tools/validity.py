@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 from pydantic import Field, field_validator
 
-from assay.checks.base import Example
+from assay.checks.base import Example, Traits
 from assay.checks.json.schemas import Schema, compiled, json_value
 from assay.checks.tools.base import CallsCheck, CallsParams
 from assay.checks.tools.docs import TOOLS, function_docs
@@ -44,10 +45,10 @@ class ToolValid(CallsCheck):
     """Every call names a function of ``tools`` and has arguments that its JSON Schema accepts; without calls 1.0."""
 
     type = "tool_valid"
-    claim_words = "makes valid calls only"
+    words = ("makes valid calls only", "")
     graded = False
-    gold = "tools"
-    libraries: ClassVar = {"jsonschema-rs": ()}
+    golds = replace(CallsCheck.golds, param="tools", from_rows=lambda _: {TOOLS: TOOLS})
+    traits = Traits(libraries={"jsonschema-rs": ()})
     Params = ToolValidParams
     params: ToolValidParams
     examples = (
@@ -56,11 +57,6 @@ class ToolValid(CallsCheck):
         Example('[{"name": "time", "arguments": {}}]', 0.0, {"tools": _TOOLS}),
         Example("[]", 1.0, {"tools": _TOOLS}),
     )
-
-    @classmethod
-    def row_params(cls, given: Mapping[str, Any]) -> Mapping[str, str]:
-        del given
-        return {TOOLS: TOOLS}
 
     def prepared(self, gold: Any) -> dict[str, Schema]:
         schemas: dict[str, Schema] = {}

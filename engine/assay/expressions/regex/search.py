@@ -65,7 +65,6 @@ __all__ = [
     "backtracking_lane",
     "check_pattern",
     "is_disputed",
-    "lanes",
     "linear_answers",
     "note_timeout",
     "route",
@@ -369,21 +368,9 @@ def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "
 _ANSWER = {"found": pl.Boolean, "error": pl.String}
 
 
-def lanes(pattern: str, limits: Limits | None = None, lists: str = "") -> tuple[Lane, ...]:
-    """Return the lanes that ``search_expr`` reads."""
-    lane = backtracking_lane(pattern, limits, lists)
-    shared = _shared_lanes(route(pattern, lists=lists))
-    return shared if lane is None else (lane, *shared)
-
-
-def _shared_lanes(chosen: Route) -> tuple[Lane, ...]:
-    own = ((BEYOND_ASCII,) if chosen.beyond else ()) + ((ASCII_LOWER,) if chosen.lowered else ())
-    return own + tuple(lane for _, one in chosen.conditions for lane in _shared_lanes(one))
-
-
-def search_expr(pattern: str, lists: str = "") -> pl.Expr:
-    """Return ``search`` as an elementwise Boolean expression over the completion's text and the columns of ``lanes``."""
-    chosen, lane = route(pattern, lists=lists), backtracking_lane(pattern, lists=lists)
+def search_expr(pattern: str, lists: str = "", limits: Limits | None = None) -> pl.Expr:
+    """Return ``search`` as an elementwise Boolean expression over the completion's text and columns of lanes."""
+    chosen, lane = route(pattern, lists=lists), backtracking_lane(pattern, limits, lists)
     others = [] if lane is None else [lane.col.struct.field("found")]
     return pl.coalesce(*others, *([_linear_expr(chosen)] if chosen.in_columns else []))
 

@@ -21,7 +21,7 @@ from assay.names import TEXT
 from assay.spec.canonical import forms_of
 
 _REASONS = 10
-_JOINTS = {check.type: check.joint for check in CHECKS if check.joint}
+_JOINTS = {check.type: check.traits.separator for check in CHECKS if check.traits.separator}
 
 
 @dataclass(frozen=True, eq=False)
