@@ -191,7 +191,7 @@ def test_only_what_changed_runs():
 
 
 def test_a_reused_check_is_not_called(monkeypatch):
-    monkeypatch.setattr("assay.checks.text.pattern.Regex.expr", None, raising=True)
+    monkeypatch.setattr("assay.checks.text.pattern.Regex.score_expr", None, raising=True)
     assay.score_file("rows.parquet", SPEC, "new.parquet", reuse="earlier.parquet")
     with pytest.raises(TypeError, match=r"not callable"):
         assay.score_file("rows.parquet", SPEC, "full.parquet")
