@@ -24,7 +24,7 @@ from assay.runs.on_ray import on_ray
 from assay.runs.shards import COUNTS, Engine, Job, Shard, cut, finished_counts, read_counts, score_shard
 from assay.scoring.in_memory import tell
 from assay.scoring.summary import Summary
-from assay.system.atomic_file import new_file, refused_by_disk
+from assay.system.atomic_file import refused_by_disk, write_file
 from assay.system.locks import locked
 from assay.system.signals import KEPT, Stopped
 from assay.system.special_files import is_stream, path_of
@@ -248,5 +248,4 @@ def _finish(folder: Path, manifest: Manifest, summary: Summary) -> None:
         manifest.write(folder)
     _remove_drafts(folder)
     data = {name: value for name, value in summary.as_json().items() if name not in _VARYING}
-    with new_file(folder / SUMMARY, alone=False) as (file, guard), guard():
-        file.write(json.dumps(data, indent=1).encode() + b"\n")
+    write_file(folder / SUMMARY, json.dumps(data, indent=1) + "\n")

@@ -16,7 +16,7 @@ from assay.loading.formats.files import Cut
 from assay.names import MANIFEST
 from assay.runs.shards import Shard
 from assay.spec.stored_json import StoredError, conforms, parse_stored
-from assay.system.atomic_file import new_file
+from assay.system.atomic_file import write_file
 from assay.writing.footers import Described, Footer, text_beside
 from assay.writing.provenance import files_of
 
@@ -46,10 +46,9 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write the manifest."""
-        settings = {"settings": self.settings}
-        data = {"manifest": _FORMAT, "run": self.run, "command": self.command, **self.identity(), **settings}
-        with new_file(folder / MANIFEST, alone=False) as (file, guard), guard():
-            file.write(json.dumps(data, indent=1).encode() + b"\n")
+        head = {"manifest": _FORMAT, "run": self.run, "command": self.command}
+        data = {**head, **self.identity(), "settings": self.settings}
+        write_file(folder / MANIFEST, json.dumps(data, indent=1) + "\n")
 
     def identity(self, files: int | None = None) -> dict[str, Any]:
         """Return the run's identity, as JSON data."""

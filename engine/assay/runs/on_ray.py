@@ -165,8 +165,11 @@ class _Tasks:
         submit = self._submitter(job)
         waiting, dead = iter(shards), []
         while True:
-            for shard in islice(waiting, self._room()):
-                self._running[submit(score_on_node, shard)] = shard
+            if time.monotonic() - self._polled > _POLL:
+                self._cpus, self._polled = int(self._ray.cluster_resources().get("CPU", 0)), time.monotonic()
+            room = max(0, _AHEAD * max(self._cpus, 1) - len(self._running))
+            for shard in islice(waiting, room):
+                self._running[submit(score_shard, shard)] = shard
             if not self._running:
                 break
             finished, _ = self._ray.wait(list(self._running), timeout=_POLL)
@@ -203,20 +206,12 @@ class _Tasks:
         # one thread per CPU; set in the environment, because Polars reads it when imported
         options["runtime_env"] = {"env_vars": {"POLARS_MAX_THREADS": "1"}}
 
-        @functools.cache
-        def remote(function: Callable[..., Any]) -> Any:
-            return self._ray.remote(**options)(function)
-
+        task = self._ray.remote(**options)(run_on_node)
         # in a list, so that Ray does not fetch the job in processes that have it already
-        return lambda function, shard: remote(function).remote([setup], shard)
-
-    def _room(self) -> int:
-        if time.monotonic() - self._polled > _POLL:
-            self._cpus, self._polled = int(self._ray.cluster_resources().get("CPU", 0)), time.monotonic()
-        return max(0, _AHEAD * max(self._cpus, 1) - len(self._running))
+        return lambda work, shard: task.remote([setup], work, shard)
 
     def _dies(self, submit: Callable[..., Any], part: Shard) -> bool:
-        task = submit(try_on_node, part)
+        task = submit(try_shard, part)
         self._running[task] = part
         try:
             self._result(task)
@@ -258,22 +253,15 @@ def _tried() -> str:
     return f", tried {_RETRIES + 1} times"
 
 
-def score_on_node(setup: Sequence[Any], shard: Shard) -> tuple[Summary | AssayError, list[Warning | str]]:
-    """Score one shard and write its part; a Ray task."""
-    return _run(lambda job: score_shard(job, shard), setup[0], shard)
-
-
-def try_on_node(setup: Sequence[Any], shard: Shard) -> tuple[AssayError | None, list[Warning | str]]:
-    """Score one shard without writing it, to find what ends a process; a Ray task."""
-    return _run(lambda job: try_shard(job, shard), setup[0], shard)
-
-
-def _run(work: Callable[[Job], Any], setup: Any, shard: Shard) -> tuple[Any, list[Warning | str]]:
+def run_on_node(
+    setup: Sequence[Any], work: Callable[[Job, Shard], Any], shard: Shard
+) -> tuple[Any, list[Warning | str]]:
+    """Return the result of a task, or its error as a value, so that Ray does not wrap it; and its warnings; a Ray task."""
     with warnings.catch_warnings(record=True) as warned:
         try:
-            job = _prepared(setup)
+            job = _prepared(setup[0])
             _refuse_missing_files(job, shard)
-            result = work(job)
+            result = work(job, shard)
         except AssayError as error:
             result = error
         except PanicException:  # the process may be damaged: end it, as a crash would

@@ -17,13 +17,13 @@ from assay.compiling.verifiers import closing_checks
 from assay.errors import InputError, said_by, shown_path
 from assay.functions.registry import Function, Reference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
-from assay.loading.formats.reading import File, Unit, rows_in_all
+from assay.loading.formats.reading import Unit, rows_in_all
 from assay.loading.rollouts import InputFile, Step, part_of, unchanged
 from assay.runs.file_run import output_schema, stream
 from assay.scoring.in_memory import engine_errors
 from assay.scoring.summary import Summary
 from assay.spec.stored_json import Count, Stored, StoredError, parse_stored
-from assay.system.atomic_file import new_file, refused_by_disk
+from assay.system.atomic_file import refused_by_disk, write_file
 from assay.writing.footers import read_provenance, text_beside
 from assay.writing.writers import open_writer
 
@@ -122,33 +122,23 @@ def cut(files: Files, size: int, begins: Sequence[int] = ()) -> list[Shard]:
     cuts: list[Cut] = []
     total, extensible = 0, False  # bytes of the last cut, and whether another whole file may be added to it
     for number, file in enumerate(files.files):
-        file_size = _size(file)
+        sizes = [unit.size for unit in file.units]  # 0 where it is not known
+        file_size = sum(sizes) if all(sizes) else None
         if extensible and number not in begins and file_size is not None and total + file_size <= size:
-            cuts[-1] = replace(cuts[-1], last=len(file.units), final=number)
+            cuts[-1] = replace(cuts[-1], last=len(sizes), final=number)
             total += file_size
             continue
-        cuts += _cut_file(number, file.units, size)
+        first, in_cut = 0, 0
+        for index, unit_size in enumerate(sizes):
+            if index > first and in_cut + unit_size > size:
+                cuts.append(Cut(number, first, index))
+                first, in_cut = index, 0
+            in_cut += unit_size
+        cuts.append(Cut(number, first, len(sizes)))
         total, extensible = file_size or 0, file_size is not None and file_size <= size
-    return [Shard(number, cut, _rows(files, cut)) for number, cut in enumerate(cuts)]
-
-
-def _size(file: File) -> int | None:
-    return sum(unit.size for unit in file.units) if all(unit.size for unit in file.units) else None
-
-
-def _cut_file(number: int, units: Sequence[Unit], size: int) -> list[Cut]:
-    cuts: list[Cut] = []
-    first, total = 0, 0
-    for index, unit in enumerate(units):
-        if index > first and total + unit.size > size:
-            cuts.append(Cut(number, first, index))
-            first, total = index, 0
-        total += unit.size
-    return [*cuts, Cut(number, first, len(units))]
-
-
-def _rows(files: Files, cut: Cut) -> int | None:
-    return rows_in_all(unit.rows for _, unit in _units(files, cut))
+    return [
+        Shard(number, cut, rows_in_all(unit.rows for _, unit in _units(files, cut))) for number, cut in enumerate(cuts)
+    ]
 
 
 def _units(files: Files, cut: Cut) -> list[tuple[Cut, Unit]]:
@@ -173,7 +163,8 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             counts = job.folder / COUNTS
             with refused_by_disk(str(counts)):
                 counts.mkdir(exist_ok=True)
-            _write_json(counts / shard.counts, summary.dump())  # before the part: a part that exists is complete
+            # before the part: a part that exists is complete
+            write_file(counts / shard.counts, json.dumps(summary.dump(), sort_keys=True))
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
     return summary
@@ -197,11 +188,6 @@ def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
     file = units[0].file
     total = len(job.files.files[file].units)
     return f", at unit {units[0].first} of {total} (row group, or lines) of {job.inputs[file].name}"
-
-
-def _write_json(path: Path, data: dict[str, Any]) -> None:
-    with new_file(path, alone=False) as (file, guard), guard():
-        file.write(json.dumps(data, sort_keys=True).encode())
 
 
 def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
