@@ -26,14 +26,10 @@ from assay.options import (
 )
 
 FUNCTIONS = {
-    assay.scan: ReadingOptions,
-    assay.score: ScoreOptions,
-    assay.score_file: FileOptions,
-    assay.score_batch: BatchOptions,
-    assay.batch_schema: BatchOptions,
-    assay.compile: PlanOptions,
+    assay.scan: ReadingOptions, assay.score: ScoreOptions, assay.score_file: FileOptions,
+    assay.score_batch: BatchOptions, assay.batch_schema: BatchOptions, assay.compile: PlanOptions,
     bench: BenchOptions,
-}
+}  # fmt: skip
 SPEC = {"checks": [{"type": "contains", "value": "refund"}]}
 
 

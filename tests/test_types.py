@@ -17,15 +17,10 @@ FIELDS = {
     ],
 }
 OUTPUTS = {
-    "prompt": ["a"],
-    "completion": [[{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]],
-    "answer": ["1"],
-    "state": [{"turn": 1}],
-    "info": [{"x": {"y": [1, None]}}],
-    "task": ["t"],
-    "reward": [None],
+    "prompt": ["a"], "completion": [[{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]],
+    "answer": ["1"], "state": [{"turn": 1}], "info": [{"x": {"y": [1, None]}}], "task": ["t"], "reward": [None],
     "metadata": GenerateMetadata(model="m"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("model", FIELDS, ids=lambda model: model.__name__)

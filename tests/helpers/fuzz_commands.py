@@ -44,78 +44,22 @@ OLD = b"what was there before"
 SECRET = "s3cr3t-of-a-store"  # noqa: S105  (that is the point)
 
 NAMES = (
-    *(
-        "r",
-        "r",
-        "r",
-        "a b",
-        "r\xe9",
-        "r\n\x1b[31mred",
-        "\x7f\u202e",
-        os.fsdecode(b"r\xff"),
-        "[a]*?",
-        "-r",
-        "--help",
-        "~",
-        "%s{0}",
-        "#$&;'\"",
-    ),
-    "n" * 200,
-)
+    "r", "r", "r", "a b", "r\xe9", "r\n\x1b[31mred", "\x7f\u202e", os.fsdecode(b"r\xff"), "[a]*?", "-r", "--help",
+    "~", "%s{0}", "#$&;'\"", "n" * 200,
+)  # fmt: skip
 TEXTS = (
-    "",
-    "0",
-    "-1",
-    "1",
-    "7",
-    "1%",
-    "nan",
-    "inf",
-    "1e400",
-    "9" * 400,
-    "1GB",
-    "600MB",
-    "x",
-    "\x1b[31m",
-    "a=b",
-    "=",
-    "completion",
-    "None",
-)
+    "", "0", "-1", "1", "7", "1%", "nan", "inf", "1e400", "9" * 400, "1GB", "600MB", "x", "\x1b[31m", "a=b", "=",
+    "completion", "None",
+)  # fmt: skip
 OPTIONS = (
-    *(
-        "--limit",
-        "--max-errors",
-        "--max-bad-rows",
-        "--keep",
-        "--map",
-        "--preset",
-        "--memory-limit",
-        "--part-size",
-        "--utf8",
-        "--tasks",
-    ),
-    *(
-        "--function-timeout",
-        "--workers",
-        "--max-concurrent",
-        "--regex-timeout",
-        "--max-ratio",
-        "--max-uncompressed",
-        "--pass-threshold",
-    ),
-    *("--verifier-name", "--engine", "--ray-address", "--bogus"),
-)
+    "--limit", "--max-errors", "--max-bad-rows", "--keep", "--map", "--preset", "--memory-limit", "--part-size",
+    "--utf8", "--tasks", "--function-timeout", "--workers", "--max-concurrent", "--regex-timeout", "--max-ratio",
+    "--max-uncompressed", "--pass-threshold", "--verifier-name", "--engine", "--ray-address", "--bogus",
+)  # fmt: skip
 FLAGS = (
-    "--json",
-    "--raw-csv",
-    "--no-details",
-    "--strict",
-    "--no-isolate",
-    "--verify-checksums",
-    "--skip-bad-files",
+    "--json", "--raw-csv", "--no-details", "--strict", "--no-isolate", "--verify-checksums", "--skip-bad-files",
     "--overwrite",
-)
+)  # fmt: skip
 MODULES = {
     "fine": "import assay\nrubric = assay.Rubric(funcs=[lambda completion: 1.0])\n",
     "prints": "import sys\nprint('printed')\nsys.stdout.write('more')\nsys.stderr.write('x')\n",
@@ -164,44 +108,15 @@ SPECS = {
     "v.txt": json.dumps(SPEC),
 }
 ENVIRONMENTS = (
-    *({}, {}, {}, {}),
-    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-    *(
-        {"LC_ALL": "nonsense"},
-        {"PYTHONIOENCODING": "ascii:strict"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"PYTHONWARNINGS": "error"},
-    ),
-    *(
-        {"PYTHONOPTIMIZE": "2"},
-        {"PYTHONDEVMODE": "1"},
-        {"PYTHONUNBUFFERED": "1"},
-        {"PYTHONSAFEPATH": "1"},
-        {"PYTHONDONTWRITEBYTECODE": "1"},
-    ),
-    *(
-        {"TERM": "dumb"},
-        {"COLUMNS": "0"},
-        {"COLUMNS": "1"},
-        {"COLUMNS": "x"},
-        {"NO_COLOR": "1"},
-        {"TZ": "Nowhere/\x1b[31m"},
-    ),
-    *(
-        {"HOME": "/nonexistent"},
-        {"TMPDIR": "/nonexistent"},
-        {"TMPDIR": "/dev/null"},
-        {"TMPDIR": "/proc"},
-        {"TMPDIR": ""},
-    ),
-    *(
-        {"POLARS_VERBOSE": "1"},
-        {"POLARS_MAX_THREADS": "1"},
-        {"POLARS_IDEAL_MORSEL_SIZE": "1"},
-        {"POLARS_ENGINE_AFFINITY": "streaming"},
-    ),
-    *({"RAY_ADDRESS": "nowhere:1"}, {"AWS_SECRET_ACCESS_KEY": SECRET}),
-)
+    {}, {}, {}, {}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"LC_ALL": "nonsense"},
+    {"PYTHONIOENCODING": "ascii:strict"}, {"PYTHONIOENCODING": "latin-1"}, {"PYTHONWARNINGS": "error"},
+    {"PYTHONOPTIMIZE": "2"}, {"PYTHONDEVMODE": "1"}, {"PYTHONUNBUFFERED": "1"}, {"PYTHONSAFEPATH": "1"},
+    {"PYTHONDONTWRITEBYTECODE": "1"}, {"TERM": "dumb"}, {"COLUMNS": "0"}, {"COLUMNS": "1"}, {"COLUMNS": "x"},
+    {"NO_COLOR": "1"}, {"TZ": "Nowhere/\x1b[31m"}, {"HOME": "/nonexistent"}, {"TMPDIR": "/nonexistent"},
+    {"TMPDIR": "/dev/null"}, {"TMPDIR": "/proc"}, {"TMPDIR": ""}, {"POLARS_VERBOSE": "1"},
+    {"POLARS_MAX_THREADS": "1"}, {"POLARS_IDEAL_MORSEL_SIZE": "1"}, {"POLARS_ENGINE_AFFINITY": "streaming"},
+    {"RAY_ADDRESS": "nowhere:1"}, {"AWS_SECRET_ACCESS_KEY": SECRET},
+)  # fmt: skip
 
 
 ABOUT_RESULTS = {

@@ -36,42 +36,19 @@ from assay.spec.stored_json import StoredError, parse_stored
 from assay.writing.footers import Footer
 
 RAW = {
-    "@huge@": "9" * 400,
-    "@deep@": "[" * 90 + "]" * 90,
-    "@deeper@": "[" * 20_000 + "]" * 20_000,
+    "@huge@": "9" * 400, "@deep@": "[" * 90 + "]" * 90, "@deeper@": "[" * 20_000 + "]" * 20_000,
     "@million@": "9" * 30,
-}
+}  # fmt: skip
 """What stands for values that ``json.dumps`` cannot write."""
 
 VALUES: dict[str, Any] = {
-    "null": None,
-    "true": True,
-    "zero": 0,
-    "number": 7,
-    "negative": -1,
-    "fraction": 1.5,
-    "large": 2**62,
-    "larger": "@million@",
-    "huge": "@huge@",
-    "NaN": float("nan"),
-    "infinite": float("inf"),
-    "text": "x",
-    "empty text": "",
-    "long text": "long " * 4000,
-    "list": [1],
-    "empty list": [],
-    "object": {"a": 1},
-    "empty object": {},
-    "deep": "@deep@",
-    "deeper": "@deeper@",
-    "surrogate": "\ud800",
-    "control": "a\x00b\r\n\tc\x07\x08",
-    "escape": "\x1b[31mred\x1b]0;title\x07\x9b1m\u202e",
-    "url": "@url@",
-    "file url": "file:///etc/passwd",
-    "path": "/etc/passwd",
-    "device": "/dev/stdin",
-}
+    "null": None, "true": True, "zero": 0, "number": 7, "negative": -1, "fraction": 1.5, "large": 2**62,
+    "larger": "@million@", "huge": "@huge@", "NaN": float("nan"), "infinite": float("inf"), "text": "x",
+    "empty text": "", "long text": "long " * 4000, "list": [1], "empty list": [], "object": {"a": 1},
+    "empty object": {}, "deep": "@deep@", "deeper": "@deeper@", "surrogate": "\ud800",
+    "control": "a\x00b\r\n\tc\x07\x08", "escape": "\x1b[31mred\x1b]0;title\x07\x9b1m\u202e", "url": "@url@",
+    "file url": "file:///etc/passwd", "path": "/etc/passwd", "device": "/dev/stdin",
+}  # fmt: skip
 EVERYTHING = 10_000
 
 MISSING, SHORTER, LONGER = "missing", "shorter", "longer"
@@ -109,13 +86,10 @@ COMMANDS = {
 }
 COMMANDS["reuse"] += ["--overwrite", "--lenient"]
 OF_FOLDERS = {
-    "verify": ["verify", "parts"],
-    "show": ["show", "parts"],
-    "report": ["report", "parts"],
-    "whatif": ["whatif", "parts", "--set", "policy=2"],
-    "rescore": ["diff", "parts", "--rescore"],
+    "verify": ["verify", "parts"], "show": ["show", "parts"], "report": ["report", "parts"],
+    "whatif": ["whatif", "parts", "--set", "policy=2"], "rescore": ["diff", "parts", "--rescore"],
     "resume": ["score", "in.parquet", "-s", "v.json", "--tasks", "tasks.jsonl", "-o", "parts/", "--lenient"],
-}
+}  # fmt: skip
 SPEC = {
     "id": "v",
     "passThreshold": 0.5,

@@ -52,33 +52,15 @@ from assay.values.params import spellings
 NAMES = ("gold", "other", "flag")
 """Columns that specs refer to."""
 VALUES = (
-    *(42, 0, -1, 7, 2**53 + 1, 2**63 - 1, True, False, 1.5, 42.0, -0.0, 1e300, 0.1, 1e22),
-    *("42", "42.0", "007", " 42 ", "", " ", "a", "A", "Paris", "true", "True", "null", "é ü", "[1, 2.0]", '["a", "b"]'),
-    *(
-        '{"a": 1}',
-        "#### 42",
-        "x, y",
-        "a\nb",
-        "c\r\nd",
-        'q "q"',
-        "'",
-        "=1+1",
-        "\ufeffa",
-        "a\x00b",
-        "^a",
-        "(",
-        "1e5",
-        "a,b;c|d\te",
-    ),
-    *([], ["a", "b"], ["Paris", None], ["42"], [1, 2], [41, 42, None], [1, 2.5], [True, False], [[1], [2, 3]], [None]),
-    *({"a": 1}, {"a": None, "b": 2}, {"a": "x", "b": [1]}, {"a": {"b": 1, "c": None}}, {"a": 1.5, "b": "y"}),
-    *(
-        [{"a": 1}, {"b": None}],
-        [{"name": "f", "arguments": {"x": 1}}],
-        [{"name": "f", "arguments": {"x": 1.0, "y": None}}],
-    ),
-    *({"type": "object", "required": ["a"]}, {"properties": {"a": {"type": "integer"}}}, {"enum": ["a", "b"]}),
-)
+    42, 0, -1, 7, 2**53 + 1, 2**63 - 1, True, False, 1.5, 42.0, -0.0, 1e300, 0.1, 1e22, "42", "42.0", "007", " 42 ",
+    "", " ", "a", "A", "Paris", "true", "True", "null", "é ü", "[1, 2.0]", '["a", "b"]', '{"a": 1}', "#### 42",
+    "x, y", "a\nb", "c\r\nd", 'q "q"', "'", "=1+1", "\ufeffa", "a\x00b", "^a", "(", "1e5", "a,b;c|d\te", [],
+    ["a", "b"], ["Paris", None], ["42"], [1, 2], [41, 42, None], [1, 2.5], [True, False], [[1], [2, 3]], [None],
+    {"a": 1}, {"a": None, "b": 2}, {"a": "x", "b": [1]}, {"a": {"b": 1, "c": None}}, {"a": 1.5, "b": "y"},
+    [{"a": 1}, {"b": None}], [{"name": "f", "arguments": {"x": 1}}],
+    [{"name": "f", "arguments": {"x": 1.0, "y": None}}], {"type": "object", "required": ["a"]},
+    {"properties": {"a": {"type": "integer"}}}, {"enum": ["a", "b"]},
+)  # fmt: skip
 STEPS = (
     "afterThink",
     "number",
@@ -91,31 +73,16 @@ STEPS = (
 )
 ANSWERS = ("{}", "It is {}.", "<think>x</think> {}", r"\boxed{{{}}}", "#### {}", " {}\n")
 TYPED = (
-    "parquet",
-    "row groups",
-    "ipc",
-    "stream",
-    "jsonl",
-    "jsonl.gz",
-    "json",
-    "list",
-    "columns",
-    "frame",
-    "table",
+    "parquet", "row groups", "ipc", "stream", "jsonl", "jsonl.gz", "json", "list", "columns", "frame", "table",
     "command",
-)
+)  # fmt: skip
 TEXT = (*TYPED, "csv", "tsv", "semicolons", "csv", "CSV tasks")
 SHEET = (*TEXT, *("xlsx", "xlsx") * (find_spec("openpyxl") is not None))
 TASKS = ("parquet tasks", "JSONL tasks", "JSON tasks", "YAML tasks")
 FORMATS = {"typed": (*TYPED, *TASKS), "numbers": (*TEXT, *TASKS), "text": (*TEXT, *TASKS), "sheet": (*SHEET, *TASKS)}
 TESTS = (
-    {"equals": 42},
-    {"equals": "42"},
-    {"in": [1, 2, "7"]},
-    {"exists": True},
-    {"exists": False},
-    {"matches": r"^\d+$"},
-)
+    {"equals": 42}, {"equals": "42"}, {"in": [1, 2, "7"]}, {"exists": True}, {"exists": False}, {"matches": r"^\d+$"},
+)  # fmt: skip
 """What ``when`` may ask of whole numbers."""
 WHOLE = (42, 0, -1, 1, 2, 3, 7, 2**53 + 1, 2**63 - 1)
 

@@ -26,39 +26,17 @@ RUNNER = CliRunner()
 
 NUMBERS = (0.0, 1.0, 0.5, 0.1, -1.0, 1e308, -1e308, 5e-324, math.nan, math.inf, -math.inf, 2.0**53)
 TEXTS = (
-    "",
-    "a",
-    "0.5",
-    "line\nbreak",
-    "[bold]x[/bold]",
-    "\x1b[31mred\x1b[0m",
-    "\u202e\u200b",
-    "é" * 40,
-    "x" * 5000,
+    "", "a", "0.5", "line\nbreak", "[bold]x[/bold]", "\x1b[31mred\x1b[0m", "\u202e\u200b", "é" * 40, "x" * 5000,
     "nan",
-)
+)  # fmt: skip
 NAMES = (
-    "^a.*$",
-    "*",
-    "a\nb",
-    "[red]n[/red]",
-    "\x1b]0;t\x07",
-    "",
-    "a, b",
-    "é",
-    "__assay__/row",
-    "reward ",
-    "c0",
-    "y",
-    "x",
+    "^a.*$", "*", "a\nb", "[red]n[/red]", "\x1b]0;t\x07", "", "a, b", "é", "__assay__/row", "reward ", "c0", "y", "x",
     "rows",
-)
+)  # fmt: skip
 MESSAGES = (
     [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "42"}],
-    [{"role": "assistant", "content": ""}],
-    [{"role": "user", "content": "\x1b[1m"}],
-    [],
-)
+    [{"role": "assistant", "content": ""}], [{"role": "user", "content": "\x1b[1m"}], [],
+)  # fmt: skip
 VALUES = {
     "float": (NUMBERS, pl.Float64),
     "float32": (tuple(value for value in NUMBERS if not 1e300 < abs(value) < math.inf), pl.Float32),
@@ -82,24 +60,11 @@ VALUES = {
     "messages": (MESSAGES, pl.List(pl.Struct({"role": pl.String, "content": pl.String}))),
 }
 USUAL = {
-    "reward": "plain",
-    "passed": "bool",
-    "step": "small",
-    "task_id": "text",
-    "example_id": "int",
-    "model": "text",
-    "error": "text",
-    "feedback": "text",
-    "length": "int",
-    "completion": "text",
-    "check/v/a": "plain",
-    "check/v/^a.*$": "bool",
-    "check/w/b\n\x1b[31m": "plain",
-    "score/v": "float",
-    "prompt": "text",
-    "answer": "text",
+    "reward": "plain", "passed": "bool", "step": "small", "task_id": "text", "example_id": "int", "model": "text",
+    "error": "text", "feedback": "text", "length": "int", "completion": "text", "check/v/a": "plain",
+    "check/v/^a.*$": "bool", "check/w/b\n\x1b[31m": "plain", "score/v": "float", "prompt": "text", "answer": "text",
     "target": "int",
-}
+}  # fmt: skip
 SPECS = (
     {
         "checks": [

@@ -40,31 +40,12 @@ class UnsayableError(Exception):
 
 
 VALUES = [
-    0.0,
-    -0.0,
-    0.5,
-    1,
-    True,
-    -3,
-    1e308,
-    -1e308,
-    5e-324,
-    Decimal("0.1"),
-    Fraction(1, 3),
-    np.float32(0.1),
-    np.array(2),
-]
+    0.0, -0.0, 0.5, 1, True, -3, 1e308, -1e308, 5e-324, Decimal("0.1"), Fraction(1, 3), np.float32(0.1), np.array(2),
+]  # fmt: skip
 ODD = ["0.5", b"1", None, math.nan, math.inf, 10**400, [1.0], {}, np.array([1.0]), np.str_("1"), 1j, Decimal("sNaN")]
 RAISED = [
-    ValueError,
-    KeyError,
-    SystemExit,
-    GeneratorExit,
-    OddError,
-    UnsayableError,
-    StopIteration,
-    asyncio.CancelledError,
-]
+    ValueError, KeyError, SystemExit, GeneratorExit, OddError, UnsayableError, StopIteration, asyncio.CancelledError,
+]  # fmt: skip
 RAISED += [RecursionError, MemoryError, TimeoutError, StopAsyncIteration, AssertionError]
 
 

@@ -8,17 +8,10 @@ from assay.testing import hostile_texts
 
 WORDS = ("refund", "REFUND", "ΟΔΟΣ", "42", "a", "", "Straße", "yes", "B", "1,200", "x y", "3.5")
 TEXTS = (
-    "A: 42",
-    "It is \\boxed{42}.",
-    "<think>no refund</think> yes, a refund. #### 1,200",
-    "<answer>B</answer>",
-    "the answer is (B)",
-    "a, b; c\nb, a",
-    '{"a": 1, "b": [1, 2], "c": "refund"}',
-    "```json\n{}\n```",
-    "first\n\nlast 3.5",
-    "<think> cut off",
-)
+    "A: 42", "It is \\boxed{42}.", "<think>no refund</think> yes, a refund. #### 1,200", "<answer>B</answer>",
+    "the answer is (B)", "a, b; c\nb, a", '{"a": 1, "b": [1, 2], "c": "refund"}', "```json\n{}\n```",
+    "first\n\nlast 3.5", "<think> cut off",
+)  # fmt: skip
 SOURCES = ({"column": "note"}, "prompt", "assistant", "reasoning", "completion", {"template": "{note} = {level}"})
 STEPS = (
     *("afterThink", "think", {"tag": "answer"}, {"tag": "answer", "at": "first"}, "boxed", {"after": "A:"}),
@@ -46,46 +39,17 @@ INSTRUCTIONS = (
 PACKAGES = {"math": "math_verify", "language": "langdetect", "ifeval": "nltk"}
 """The check types of optional packages."""
 MATHS = (
-    *(
-        "0.5",
-        r"\frac{1}{2}",
-        "x^2+2x+1",
-        "(x+1)^2",
-        r"2\sqrt{3}",
-        r"\sqrt{12}",
-        r"\{1, 2\}",
-        r"\{2, 1\}",
-        "(1, 2)",
-        "1/3",
-        r"50\%",
-    ),
-    *(
-        "",
-        "42",
-        "x = 2",
-        r"\frac",
-        "no number",
-        r"\pi",
-        "1,000",
-        "10^{400}",
-        r"\text{B}",
-        "x < 2",
-        r"(-\infty, 2)",
-        "A",
-    ),
-)
+    "0.5", r"\frac{1}{2}", "x^2+2x+1", "(x+1)^2", r"2\sqrt{3}", r"\sqrt{12}", r"\{1, 2\}", r"\{2, 1\}", "(1, 2)",
+    "1/3", r"50\%", "", "42", "x = 2", r"\frac", "no number", r"\pi", "1,000", "10^{400}", r"\text{B}", "x < 2",
+    r"(-\infty, 2)", "A",
+)  # fmt: skip
 AROUND = ("{}", "{}", r"\boxed{{{}}}", "<think>1</think> ${}$", "A: {}", "the answer is {}\n", "<answer>{}</answer>")
 SENTENCES = (
-    *("Where is the nearest railway station?", "Wo ist der nächste Bahnhof, bitte?", "Où est la gare la plus proche ?"),
-    *(
-        "今日はとても良い天気ですね。",
-        "Где находится ближайший вокзал?",
-        "The refund, bitte: 返金",
-        "42!",
-        "WHERE IS MY REFUND? IT IS LATE.",
-    ),
-    *("Dr. Smith paid 3.5 dollars. He left. Did he?", "ΠΟΥ ΕΙΝΑΙ", "a refund http://example.com/a un remboursement"),
-)
+    "Where is the nearest railway station?", "Wo ist der nächste Bahnhof, bitte?", "Où est la gare la plus proche ?",
+    "今日はとても良い天気ですね。", "Где находится ближайший вокзал?", "The refund, bitte: 返金", "42!",
+    "WHERE IS MY REFUND? IT IS LATE.", "Dr. Smith paid 3.5 dollars. He left. Did he?", "ΠΟΥ ΕΙΝΑΙ",
+    "a refund http://example.com/a un remboursement",
+)  # fmt: skip
 LANGUAGES = ("en", "de", "fr", "ja", "ru", "el", "zh-cn", "no such")
 DETECTED = (
     {"language:response_language": {"language": "de"}, "change_case:english_lowercase": {}},
@@ -95,17 +59,8 @@ DETECTED = (
 )
 """Instructions that take langdetect or nltk."""
 METRICS = (
-    "ratio",
-    "osa",
-    "token_set",
-    "partial",
-    "levenshtein_distance",
-    "token_f1",
-    "rouge_1",
-    "rouge_l",
-    "bleu",
-    "gleu",
-)
+    "ratio", "osa", "token_set", "partial", "levenshtein_distance", "token_f1", "rouge_1", "rouge_l", "bleu", "gleu",
+)  # fmt: skip
 GROUPS = ("all_of", "any_of", "none_of", "at_least", "mean", "min", "max", "product")
 
 

@@ -23,23 +23,9 @@ import assay
 SPEC = {"id": "v", "checks": [{"type": "task_expectations"}]}
 WORDS = ["alpha", "beta", "gamma", "delta", "épsilon", "日本"]
 TEXTS = [
-    "",
-    " ",
-    "alpha",
-    "BETA and gamma",
-    'a "quoted", cell',
-    "two\nlines",
-    "cr\rlf\r\n",
-    "\tTab",
-    "日本 épsilon",
-    "'=1+1",
-    "#x",
-    "null",
-    "NaN",
-    "1e5",
-    "\ufeffalpha",
-    "a\x00b",
-]
+    "", " ", "alpha", "BETA and gamma", 'a "quoted", cell', "two\nlines", "cr\rlf\r\n", "\tTab", "日本 épsilon",
+    "'=1+1", "#x", "null", "NaN", "1e5", "\ufeffalpha", "a\x00b",
+]  # fmt: skip
 # values of a type, each with the text by which it is found
 IDS = {
     "int": (pl.Int64, [(0, "0"), (7, "7"), (-3, "-3"), (2**53 + 1, str(2**53 + 1)), (2**63 - 1, str(2**63 - 1))]),
@@ -65,12 +51,10 @@ NO_IDS = ("struct", "list")
 """Types that are refused."""
 
 CARRIES = {
-    "memory": {*IDS},
-    "parquet": {*IDS},
-    "arrow": {*IDS} - {"bytes"},
+    "memory": {*IDS}, "parquet": {*IDS}, "arrow": {*IDS} - {"bytes"},
     "jsonl": {"int", "small", "unsigned", "float", "text", "bool", "nothing", "struct", "list"},
     "csv": {"int", "small", "text", "bool", "decimal", "day"},
-}
+}  # fmt: skip
 """The types that a format gives back as they were, or as the text by which they are found."""
 
 

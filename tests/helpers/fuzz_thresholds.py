@@ -43,64 +43,21 @@ SCORING = tuple(field.name for field in fields(Thresholds) if field.name not in 
 SIDES = (0, 1, EVER)
 KEYS = ("a", "b", "city", "urgency", "ä", "a b", "required", "")
 WORDS = (
-    "refund",
-    "a",
-    "ß",
-    "İ",
-    "ΟΔΟΣ",
-    "k",
-    "\u212a",
-    "x y",
-    "",
-    " a ",
-    "42",
-    "true",
-    "1.5",
-    "{",
-    '{"a": 1}',
-    "é" * 40,
-)
+    "refund", "a", "ß", "İ", "ΟΔΟΣ", "k", "\u212a", "x y", "", " a ", "42", "true", "1.5", "{", '{"a": 1}', "é" * 40,
+)  # fmt: skip
 FUNCTIONS = ("exact_match", "contains", "regex_match", "tool_calls_match")
 PATTERNS = (
-    *(
-        "a",
-        r"\ba\b",
-        r"(?i)k\b",
-        r"\w+",
-        r"^a",
-        r"a$",
-        r"\d{2,3}",
-        "[^a]b",
-        r"\bre(?:fund|turn)",
-        r"(?i)straße",
-        r"\Bé",
-        "a|b",
-    ),
-    *(
-        r"(\w)\1",
-        r"(?=b)",
-        r"(?<!a)b",
-        r"(?s)a.*b",
-        r"(?:ab)*c",
-        r"\s\S",
-        "(",
-        "a{2,}+",
-        r"\x41",
-        "[a&&b]",
-        r"(?i)\bΟδος",
-        "",
-    ),
-)
+    "a", r"\ba\b", r"(?i)k\b", r"\w+", r"^a", r"a$", r"\d{2,3}", "[^a]b", r"\bre(?:fund|turn)", r"(?i)straße", r"\Bé",
+    "a|b", r"(\w)\1", r"(?=b)", r"(?<!a)b", r"(?s)a.*b", r"(?:ab)*c", r"\s\S", "(", "a{2,}+", r"\x41", "[a&&b]",
+    r"(?i)\bΟδος", "",
+)  # fmt: skip
 CALLS = (
-    '{"tool": "click", "action": "tap", "ref": "b1"}',
-    '```json\n{"tool": "click", "coordinate": [10, 20]}\n```',
-    'I will {"tool": "type", "text": "a\\"b"} now',
-    '{"tool": null, "action": 1, "text": "1"}',
+    '{"tool": "click", "action": "tap", "ref": "b1"}', '```json\n{"tool": "click", "coordinate": [10, 20]}\n```',
+    'I will {"tool": "type", "text": "a\\"b"} now', '{"tool": null, "action": 1, "text": "1"}',
     '{"tool": "click", "tool": "type", "coordinate": [10.5, 2e1]}',
-    '{"coordinate": [35, 20], "tool": "click", "extra": {"tool": "x"}}',
-    '{"tool": "true", "ref": true}',
+    '{"coordinate": [35, 20], "tool": "click", "extra": {"tool": "x"}}', '{"tool": "true", "ref": true}',
     '{"tool": "click", "coordinate": ["10", 20]}',
-)
+)  # fmt: skip
 WORD = pl.Enum(list(dict.fromkeys((*WORDS, *KEYS))))
 
 
@@ -473,23 +430,9 @@ def run(seed, number, counts, tried=None):
 
 RESULT = ("reward", "passed", "feedback", "error")
 ODD = (
-    None,
-    0,
-    42,
-    1.5,
-    True,
-    "42",
-    "a",
-    "",
-    "a b",
-    [],
-    ["a"],
-    {},
-    {"a": 1},
-    {"a": {"b": [1]}},
-    "é" * 1200,
+    None, 0, 42, 1.5, True, "42", "a", "", "a b", [], ["a"], {}, {"a": 1}, {"a": {"b": [1]}}, "é" * 1200,
     float("nan"),
-)
+)  # fmt: skip
 """Values that rows may have beside one another."""
 
 

@@ -31,22 +31,9 @@ from assay.thresholds import THRESHOLDS
 
 D = decimal.Decimal
 TEXTS = (
-    "42",
-    "a",
-    "",
-    "[1, 2]",
-    '{"a": "42", "f": [1]}',
-    "A",
-    "true",
-    "4.20",
-    "é",
-    "x y",
-    "0",
-    '["a", "42"]',
-    "chars",
-    "(",
-    "{x",
-)
+    "42", "a", "", "[1, 2]", '{"a": "42", "f": [1]}', "A", "true", "4.20", "é", "x y", "0", '["a", "42"]', "chars",
+    "(", "{x",
+)  # fmt: skip
 WHOLE = (0, 1, 42, 3, 7)
 FRACTIONS = (0.0, 1.5, 42.0, -0.0, math.nan, math.inf, 0.1, 1e22)
 BYTES = (b"42", b"a", b"", b"\xff", "é".encode(), b'{"a": "42"}', b"\xed\xa0\x80", b"[1, 2]")
@@ -54,17 +41,8 @@ DECIMALS = tuple(map(D, ("1.00", "42.00", "-0.50", "0.00", "4.20")))
 DAYS = (0, 18_000, -800_000, 2_932_896, 2_932_897, -719_162, -719_163, 10**7, 2**31 - 1, -(2**31))
 INSTANTS = (0, 1, 10**9, 1_577_836_800, 2**40, 253_402_300_799, 253_402_300_800, -62_135_596_801, 2**62, -(2**63) + 1)
 COMPLETIONS = (
-    "42",
-    "a",
-    "It is 42.",
-    "",
-    "[1, 2]",
-    '{"a": "42", "f": [1]}',
-    "(B) \\boxed{42}",
-    "1970-01-01",
-    "true",
-    "é",
-)
+    "42", "a", "It is 42.", "", "[1, 2]", '{"a": "42", "f": [1]}', "(B) \\boxed{42}", "1970-01-01", "true", "é",
+)  # fmt: skip
 NAMES = ("x", "x", "x", "^x$", "*", "^.*$", "a b", "é", "", "x.y", "^completion$", "a\nb", "answer", "target", "note")
 
 
@@ -178,17 +156,9 @@ def leaves():
 
 LEAVES = leaves()
 NESTED = (
-    "list",
-    "large_list",
-    "list_view",
-    "fixed list",
-    "empty list",
-    "struct",
-    "empty struct",
-    "map",
-    "map keys",
+    "list", "large_list", "list_view", "fixed list", "empty list", "struct", "empty struct", "map", "map keys",
     "messages",
-)
+)  # fmt: skip
 
 
 def nested(kind, inner, chance, size):  # noqa: PLR0911  (one kind after another)

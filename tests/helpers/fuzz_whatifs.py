@@ -46,14 +46,12 @@ WEIGHTS = (0, 0, 0.1, 1 / 3, 1, 2.5, 7, 1e300)
 TEXTS = (None, "", "a", "abc", "b 4", "c" * 12, "<think>a</think><answer>b</answer>", "ab12")
 REFUSALS = {
     "the scores are not stored": r"no check applied to row \d.* is not stored",
-    "the check did not run": r"did not run, for its type is unknown",
-    "in a group": r"is in the group",
+    "the check did not run": r"did not run, for its type is unknown", "in a group": r"is in the group",
     "a gate has no weight": r"is a gate, which has no weight",
-    "a negative weight": r"the weight of a check is not negative",
-    "no weight is left": r"no check has a weight left",
+    "a negative weight": r"the weight of a check is not negative", "no weight is left": r"no check has a weight left",
     "a verifier has no weight": r"has no weight; it is a verifier",
     "the spec would be refused": r"^verifier: 1 problem|no reward of .* is below 0",
-}
+}  # fmt: skip
 
 
 def condition(rng):

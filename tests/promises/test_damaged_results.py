@@ -16,16 +16,11 @@ CASES = int(os.environ.get("ASSAY_FUZZ_RESULTS", sized("300", "24")))
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")
 SPEC = '{"id": "v", "checks": [{"id": "a", "type": "contains", "value": "4"}, {"id": "b", "type": "max_length", "value": 14}]}'
 COMMANDS = (
-    "report bad.parquet --json",
-    "show bad.parquet --json",
-    "diff bad.parquet good.parquet --json",
-    "groups bad.parquet --json",
-    "tripwire bad.parquet --json",
-    "verify bad.parquet --json",
-    "whatif bad.parquet --set a=2 --json",
-    "whatif bad.parquet --set a=2 --out out.parquet --overwrite",
+    "report bad.parquet --json", "show bad.parquet --json", "diff bad.parquet good.parquet --json",
+    "groups bad.parquet --json", "tripwire bad.parquet --json", "verify bad.parquet --json",
+    "whatif bad.parquet --set a=2 --json", "whatif bad.parquet --set a=2 --out out.parquet --overwrite",
     "score in.jsonl --spec v.json --reuse bad.parquet --out out.parquet --overwrite",
-)
+)  # fmt: skip
 _TAIL = 8  # length of the footer, and PAR1
 
 

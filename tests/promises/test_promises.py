@@ -45,22 +45,9 @@ SPECS = [
     },
 ]
 PAYLOADS = [
-    "[1],[2",
-    "3]",
-    '{"a": 1}, {"b"',
-    ": 2}",
-    "]",
-    "[",
-    '"',
-    "\\",
-    "\0",
-    "\n",
-    "<think>",
-    "```json\n{}",
-    None,
-    "",
+    "[1],[2", "3]", '{"a": 1}, {"b"', ": 2}", "]", "[", '"', "\\", "\0", "\n", "<think>", "```json\n{}", None, "",
     " ",
-]
+]  # fmt: skip
 METADATA = [None, "{", '{"expectations": [{"text": "a"}, {"anyOf": ["ß", "]"]}, {}]}', '{"expectations": ["refund"]}']
 SCHEMAS = [None, '{"required": ["a"]}', "[", '{"a": 1}']
 quick = settings(max_examples=sized(12, 6), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -192,15 +179,9 @@ def test_p4_nobody_sees_half_a_result(tmp_path, out):
 
 
 BAD = [
-    b"{",
-    b'{"completion": "a refund"',
-    b"[1]",
-    b"null",
-    b'"x"',
-    b"{'a': 1}",
-    b'{"completion": ' + b"[" * 600,
+    b"{", b'{"completion": "a refund"', b"[1]", b"null", b'"x"', b"{'a': 1}", b'{"completion": ' + b"[" * 600,
     b"\x00",
-]
+]  # fmt: skip
 
 
 @given(rows=ROWS, bad=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(BAD)), min_size=1, max_size=5))

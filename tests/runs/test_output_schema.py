@@ -11,27 +11,10 @@ from assay.names import TEXT
 TEXTS = ('{"a":1,"b":null}', '{"a":1,"b":2}', "x", '{"a":1}', None, '{"a b":1}', "[1]", '{"b":NaN,"a":1}', "{}", "")
 
 AS_TEXT = (
-    *(
-        None,
-        "{}",
-        "null",
-        '{"required":["a","b"]}',
-        '{"required":[]}',
-        '{"properties":{"a":{},"b":null}}',
-        '{"a":1,"b":null}',
-    ),
-    *(
-        '{"required":3}',
-        '{"required":["a",null]}',
-        '{"properties":[]}',
-        "[1]",
-        "bad",
-        "",
-        '{"required":["a b"]}',
-        '{"required":["\\ud800"]}',
-    ),
-    '{"required":null,"properties":{"b":1}}',
-)
+    None, "{}", "null", '{"required":["a","b"]}', '{"required":[]}', '{"properties":{"a":{},"b":null}}',
+    '{"a":1,"b":null}', '{"required":3}', '{"required":["a",null]}', '{"properties":[]}', "[1]", "bad", "",
+    '{"required":["a b"]}', '{"required":["\\ud800"]}', '{"required":null,"properties":{"b":1}}',
+)  # fmt: skip
 AS_STRUCT = (
     [{"required": ["a", "b"]}, {"required": []}, {"required": None}, None, {"required": ["a", None]}],
     [

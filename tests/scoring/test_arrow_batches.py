@@ -11,34 +11,22 @@ from assay.scoring import arrow_batches as batch
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}, {"type": "max_length", "value": 8}]}
 ROWS = {
-    "completion": ["a refund", "no", None],
-    "n": [1, 2, 3],
-    "kind": pa.array(["a", "b", "a"]).dictionary_encode(),
+    "completion": ["a refund", "no", None], "n": [1, 2, 3], "kind": pa.array(["a", "b", "a"]).dictionary_encode(),
     "parts": pa.array([["x"], [], None], pa.large_list(pa.large_string())),
     "view": pa.array(["x", None, "y"], pa.string_view()),
-    "pair": pa.array([[1.0, 2.0]] * 3, pa.list_(pa.float64(), 2)),
-    "meta": [{"a": "x", "b": [b"y"]}] * 3,
+    "pair": pa.array([[1.0, 2.0]] * 3, pa.list_(pa.float64(), 2)), "meta": [{"a": "x", "b": [b"y"]}] * 3,
     "none": pa.nulls(3),
-}
+}  # fmt: skip
 TABLE = pa.table(ROWS)
 PLAIN = {
-    "n": pa.int64(),
-    "kind": pa.string(),
-    "parts": pa.list_(pa.string()),
-    "view": pa.string(),
-    "pair": pa.list_(pa.float64(), 2),
-    "meta": pa.struct({"a": pa.string(), "b": pa.list_(pa.binary())}),
+    "n": pa.int64(), "kind": pa.string(), "parts": pa.list_(pa.string()), "view": pa.string(),
+    "pair": pa.list_(pa.float64(), 2), "meta": pa.struct({"a": pa.string(), "b": pa.list_(pa.binary())}),
     "none": pa.null(),
-}
+}  # fmt: skip
 RESULTS = {
-    "reward": pa.float64(),
-    "passed": pa.bool_(),
-    "feedback": pa.string(),
-    "error": pa.string(),
-    "score/v": pa.float64(),
-    "check/v/contains": pa.float64(),
-    "check/v/max_length": pa.float64(),
-}
+    "reward": pa.float64(), "passed": pa.bool_(), "feedback": pa.string(), "error": pa.string(),
+    "score/v": pa.float64(), "check/v/contains": pa.float64(), "check/v/max_length": pa.float64(),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -49,29 +49,9 @@ def test_values_of_options_are_hidden_in_every_form(monkeypatch):
 
 
 PIECES = (
-    "http",
-    "s3",
-    "://",
-    ":",
-    "//",
-    "/",
-    "@",
-    "a",
-    "A1",
-    "9",
-    ".",
-    "-",
-    "+",
-    "_",
-    "é",
-    "ſ",
-    " ",
-    "'",
-    "?",
-    "#",
-    "k=v",
+    "http", "s3", "://", ":", "//", "/", "@", "a", "A1", "9", ".", "-", "+", "_", "é", "ſ", " ", "'", "?", "#", "k=v",
     "\n",
-)
+)  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))

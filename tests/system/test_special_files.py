@@ -205,14 +205,9 @@ def test_a_folder_where_the_list_of_bad_rows_would_be_is_nothing_to_remove(work)
 
 
 COMMANDS = (
-    "score r.jsonl -s v.json --json",
-    "score r.jsonl -s v.json -o -",
-    "explain v.json",
-    "presets",
-    "schema",
-    "--help",
+    "score r.jsonl -s v.json --json", "score r.jsonl -s v.json -o -", "explain v.json", "presets", "schema", "--help",
     "--version",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("command", some(COMMANDS))
