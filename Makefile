@@ -35,16 +35,10 @@ test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which ta
 	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
 fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers, rubrics, command lines, types of columns, formats, thresholds, other weights, odd results; for hours
-	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
-	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_rubric.py
-	ASSAY_FUZZ=100000 $(BIN)/python -m pytest tests/promises/test_neighbours.py
-	ASSAY_FUZZ_FOOTERS=10000 $(BIN)/python -m pytest tests/promises/test_fuzz_footers.py
-	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_commands.py
-	ASSAY_FUZZ_TYPES=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_types.py
-	ASSAY_FUZZ_FORMATS=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_formats.py
+	ASSAY_FUZZ_LOADER=20000 ASSAY_FUZZ_RUBRIC=2000 ASSAY_FUZZ_NEIGHBOURS=100000 ASSAY_FUZZ_FOOTERS=10000 ASSAY_FUZZ_COMMANDS=2000 \
+	ASSAY_FUZZ_TYPES=20000 ASSAY_FUZZ_FORMATS=20000 ASSAY_FUZZ_TABLES=20000 ASSAY_FUZZ_WHATIFS=3000 ASSAY_FUZZ_INSIGHT=5000 \
+	$(BIN)/python -m pytest tests/promises/test_fuzz.py
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
-	ASSAY_FUZZ_WHATIFS=3000 $(BIN)/python -m pytest tests/promises/test_fuzz_whatifs.py
-	ASSAY_FUZZ_INSIGHT=5000 $(BIN)/python -m pytest tests/promises/test_fuzz_insight.py
 	ASSAY_FUZZ_RESULTS=20000 $(BIN)/python -m pytest tests/promises/test_damaged_results.py
 
 weight: $(VENV)/.installed  ## count lines, functions, names and what a small run enters; with SUITE=1 run the suite, too, for its processor time

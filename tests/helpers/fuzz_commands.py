@@ -1,6 +1,4 @@
-"""Command lines, files and environments that somebody might give, each in a process of its own. A program of its own.
-
-python fuzz_commands.py CASES [SEED [FIRST]]     prints, as JSON, how many commands ended how, and what no command may do
+"""Command lines, files and environments that somebody might give, each in a process of its own.
 
 A case is known by its seed and its number. Whatever is drawn, a command must end in time with one of the documented codes, without
 a traceback and without anything in its messages that a terminal would obey; what was at the place of the result is there as it was
@@ -19,8 +17,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -632,17 +628,10 @@ def _whole(path):
         return False
 
 
-def fuzz(cases, seed, first=0):
-    ends, found = Counter(), []
-    with contextlib.suppress(KeyboardInterrupt):  # what was run until then counts
-        for number in range(first, first + cases):
-            drawn = case(seed, number)
-            code, why, said = tried(drawn)
-            ends[f"{drawn.arguments[0]} {code}"] += 1
-            if why:
-                found.append({"case": number, "seed": seed, "why": why, "drawn": ascii(drawn), "said": said[-1500:]})
-                sys.stderr.write(json.dumps(found[-1]) + "\n")
-    return {"ends": dict(sorted(ends.items())), "found": found}
+def outcome(seed, number, _):
+    drawn = case(seed, number)
+    code, why, said = tried(drawn)
+    return f"{drawn.arguments[0]} {code}", why and f"{why}: {drawn!a}\n{said[-1500:]}"
 
 
 def tried(drawn):
@@ -653,11 +642,3 @@ def tried(drawn):
     finally:
         (folder / "work").chmod(0o755)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    given = sys.argv[1:]
-    began = time.monotonic()
-    result = fuzz(int(given[0]), given[1] if len(given) > 1 else "0", int(given[2]) if len(given) > 2 else 0)
-    sys.stdout.write(json.dumps({"seconds": round(time.monotonic() - began), **result}, indent=1) + "\n")

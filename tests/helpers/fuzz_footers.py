@@ -1,8 +1,5 @@
 """Footers, manifests and counts that somebody has edited, read by every command that reads them.
 
-``python tests/helpers/fuzz_footers.py SHARE [SEED]`` tries so many of a thousand cases (1000: all of them), and prints as JSON how many
-ended how, and what no command may do.
-
 A case is an entry of a footer (also of the canonical form within, whose hash is then made to fit), a value in its place, and a command.
 Whatever they are, the command ends with 0, 2 or 3, without a traceback and without anything that a terminal would obey, and sends no
 request.
@@ -14,7 +11,6 @@ import os
 import random
 import re
 import shutil
-import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -284,7 +280,3 @@ def fuzz(share: int, seed: str = "0") -> dict[str, Any]:
         finally:
             os.chdir(here)
     return {"cases": sum(ends.values()), "ends": dict(sorted(ends.items())), "found": found}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(fuzz(int(sys.argv[1]), *sys.argv[2:3]), indent=1) + "\n")

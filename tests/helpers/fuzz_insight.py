@@ -1,20 +1,11 @@
-"""Odd results and rollouts for ``assay tripwire`` and ``assay audit``, drawn by seed.
-
-``python tests/helpers/fuzz_insight.py 2000 [SEED]`` draws so many cases of each, and prints those that do not end in an answer or in
-exit code 2 with a sentence: tracebacks, JSON that is none, or what a terminal would obey.
-"""
+"""Odd results and rollouts for ``assay tripwire`` and ``assay audit``, drawn by seed."""
 
 import json
 import math
-import os
 import random
 import re
-import sys
-import tempfile
-from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import polars as pl
 from fuzz_specs import draw_rows, draw_spec
@@ -200,27 +191,13 @@ def problem(arguments):
     return None, str(done.exit_code)
 
 
-def fuzz(cases, seed="0"):
-    ends, found = Counter(), []
-    for draw in (tripwire, audit):
-        for number in range(cases):
-            chance = random.Random(f"{seed} {draw.__name__} {number}")
-            with tempfile.TemporaryDirectory() as folder:
-                arguments = draw(chance, Path(folder))
-                if chance.random() < 0.7:
-                    arguments += ["--json"]
-                elif chance.random() < 0.6:
-                    arguments += ["--out", str(Path(folder, f"out.{chance.choice(('html', 'md', 'json', 'csv'))}"))]
-                why, end = problem(arguments)
-            ends[f"{draw.__name__} {end}"] += 1
-            if why is not None:
-                found.append(f"{draw.__name__} {number}: {arguments}: {why}")
-    return {"ends": dict(ends), "found": found}
-
-
-if __name__ == "__main__":
-    done = fuzz(int(sys.argv[1]), *sys.argv[2:3])
-    print(json.dumps(done["ends"], indent=1))  # noqa: T201
-    for case in done["found"][: int(os.environ.get("SHOWN", "20"))]:
-        print(case[:1500], "\n")  # noqa: T201
-    sys.exit(bool(done["found"]))
+def outcome(seed, number, folder):
+    draw = (tripwire, audit)[number % 2]
+    chance = random.Random(f"{seed} {draw.__name__} {number // 2}")
+    arguments = draw(chance, folder)
+    if chance.random() < 0.7:
+        arguments += ["--json"]
+    elif chance.random() < 0.6:
+        arguments += ["--out", str(folder / f"out.{chance.choice(('html', 'md', 'json', 'csv'))}")]
+    why, end = problem(arguments)
+    return f"{draw.__name__} {end}", why and f"{arguments}: {why}"

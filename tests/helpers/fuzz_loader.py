@@ -1,6 +1,4 @@
-"""Files with something wrong in them, read in child processes with bounded time and memory. A program of its own.
-
-python fuzz_loader.py CASES [SEED [KIND…]]     prints, as JSON, how many runs ended how, and what no run may do
+"""Files with something wrong in them, read in child processes with bounded time and memory.
 
 A case is known by its number, its seed and its kind: the same file again, wherever it is made. A child does many cases, for to
 start one costs more than a case does; what ends a child is laid at the door of the case that it was in, which a child of its
@@ -148,7 +146,7 @@ class Fuzz:
 
     def ran(self, first, last):
         place = Path(tempfile.mkdtemp(dir=self.folder))
-        words = ["-X", "faulthandler", __file__, "--child", place, self.seed, ",".join(self.kinds), first, last]
+        words = ["-X", "faulthandler", __file__, place, self.seed, ",".join(self.kinds), first, last]
         env = {**os.environ, "POLARS_MAX_THREADS": "2", "NO_COLOR": "1", "COLUMNS": "200"}
         words = [sys.executable, *map(str, words)]
         with (place / "stderr").open("w") as errors, subprocess.Popen(words, env=env, stderr=errors) as run:
@@ -198,13 +196,6 @@ def fuzz(cases, seed=0, kinds=()):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--child":
-        child(Path(sys.argv[2]), sys.argv[3], sys.argv[4].split(","), int(sys.argv[5]), int(sys.argv[6]))
-        sys.stdout.flush()
-        os._exit(0)
-    elif sys.argv[1] == "--write":  # NUMBER SEED KINDS: the file of a case, to look at
-        kind, content, options = case(sys.argv[3], int(sys.argv[2]), sys.argv[4].split(","))
-        Path(f"case-{kind}").write_bytes(content)
-        print(f"case-{kind}", *options)  # noqa: T201
-    else:
-        print(json.dumps(fuzz(int(sys.argv[1]), *sys.argv[2:3], sys.argv[3:]), indent=1, ensure_ascii=False))  # noqa: T201
+    child(Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(","), int(sys.argv[4]), int(sys.argv[5]))
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,26 +1,15 @@
-"""Draw a check that refers to a row's values, a row, and rows beside it whose values would upset the type of a common column.
-
-``python tests/helpers/fuzz_neighbours.py 100000 [SEED]`` draws so many cases, and prints those in which a neighbour changes a row's result.
-"""
+"""Draw a check that refers to a row's values, a row, and rows beside it whose values would upset the type of a common column."""
 
 import json
-import os
 import random
-import shutil
-import sys
-import tempfile
-import traceback
-import warnings
-from collections import Counter
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 import yaml
 
 import assay
-from assay.errors import AssayError, AssayWarning, ColumnsError, SpecError
+from assay.errors import AssayError, ColumnsError, SpecError
 from assay.spec.verifier import load_verifier
 
 GOLD = {"column": "gold"}
@@ -193,46 +182,16 @@ def outcome(seed, number, folder):  # noqa: PLR0911  (one kind after another)
         return "spec refused", ""
     if way == "YAML tasks" and "\\ud800" in json.dumps(rows):
         return "not YAML", ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssayWarning)
-        try:
-            (alone,) = _scored([row], verifier, way, folder)
-        except AssayError:
-            return "row refused", ""
-        try:
-            beside = _scored(rows, verifier, way, folder)[place]
-        except ColumnsError:  # a column whose rows, all of them, lack what the spec refers to
-            return "table refused", ""
-        except AssayError as error:
-            return "refused beside others", f"{error}\n{way} {spec}\n{rows}"
+    try:
+        (alone,) = _scored([row], verifier, way, folder)
+    except AssayError:
+        return "row refused", ""
+    try:
+        beside = _scored(rows, verifier, way, folder)[place]
+    except ColumnsError:  # a column whose rows, all of them, lack what the spec refers to
+        return "table refused", ""
+    except AssayError as error:
+        return "refused beside others", f"{error}\n{way} {spec}\n{rows}"
     if repr(alone) != repr(beside):
         return "different", f"{way}, row {place}: {spec}\n{rows}\nalone  {alone}\nbeside {beside}"
     return f"{spec['checks'][0]['type']}, {way}", ""
-
-
-def fuzz(cases, seed, *, first=0, step=1):
-    kinds, wrong = Counter(), []
-    folder = Path(tempfile.mkdtemp())
-    try:
-        for number in range(first, cases, step):
-            try:
-                kind, problem = outcome(seed, number, folder)
-            except BaseException as error:  # a panic, too
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                kind, problem = "raised", traceback.format_exc(limit=-6)
-            kinds[kind] += 1
-            if problem:
-                wrong.append(f"case {seed}/{number}: {kind}: {problem}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return kinds, wrong
-
-
-if __name__ == "__main__":
-    cases, seed = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "0"
-    first, step = (int(sys.argv[3]), int(sys.argv[4])) if len(sys.argv) > 4 else (0, 1)
-    kinds, wrong = fuzz(cases, seed, first=first, step=step)
-    print(*wrong[: int(os.environ.get("SHOWN", "5"))], sep="\n\n")  # noqa: T201
-    print(dict(kinds), f"{len(wrong)} wrong of {sum(kinds.values())}")  # noqa: T201
-    sys.exit(bool(wrong))

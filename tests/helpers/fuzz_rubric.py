@@ -1,7 +1,4 @@
-"""Runs of rubrics drawn by a seed: whoever makes the calls, from whatever the rollouts come, the rewards are the same.
-
-python tests/helpers/fuzz_rubric.py FIRST LAST [SEED]
-"""
+"""Runs of rubrics drawn by a seed: whoever makes the calls, from whatever the rollouts come, the rewards are the same."""
 
 import asyncio
 import copy
@@ -9,15 +6,12 @@ import functools
 import json
 import logging
 import math
+import os
 import random
-import sys
-import tempfile
-import warnings
 import zlib
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -293,29 +287,11 @@ def differences(name, wanted, found):
             return
 
 
-def fuzz(first, last, seed, *, workers=False):
+def outcome(seed, number, folder):
+    case = Case(seed, number, workers="ASSAY_FUZZ_RUBRIC" in os.environ)
     logging.disable(logging.CRITICAL)
-    found, counts = [], Counter()
     try:
-        with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
-            warnings.simplefilter("ignore")
-            for number in range(first, last):
-                case = Case(seed, number, workers=workers)
-                try:
-                    found += [f"{seed}/{number}: {problem}" for problem in case.problems(Path(folder))]
-                except BaseException as wrong:
-                    if isinstance(wrong, KeyboardInterrupt):
-                        raise
-                    found.append(f"{seed}/{number}: {type(wrong).__name__}: {wrong}"[:2000])
-                counts["cases"] += 1
-                counts["rows"] += len(case.rows)
-                counts["grouped"] += case.grouped
-                counts["with processes"] += case.workers > 0
+        problems = [*case.problems(folder)]
     finally:
         logging.disable(logging.NOTSET)
-    return found, counts
-
-
-if __name__ == "__main__":
-    problems, done = fuzz(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "0", workers=True)
-    sys.stdout.write("\n".join([*problems, str(dict(done))]) + "\n")
+    return Counter(cases=1, rows=len(case.rows), grouped=case.grouped, processes=case.workers), "\n".join(problems)

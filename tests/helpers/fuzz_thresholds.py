@@ -1,23 +1,15 @@
-"""Rows and verifiers drawn by a seed, scored on both sides of every threshold and in every way; each verdict is the row loop's.
-
-python fuzz_thresholds.py SECONDS [SEED]     prints how many verdicts were compared, and every case that differs
-python fuzz_thresholds.py --case NUMBER SEED     one case again; that of rows or files, NUMBER times eight
-"""
+"""Rows and verifiers drawn by a seed, scored on both sides of every threshold and in every way; each verdict is the row loop's."""
 
 import json
-import logging
 import random
 import re
-import sys
 import tempfile
-import time
 import warnings
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
 from functools import partial
-from itertools import count, takewhile
 from pathlib import Path
 
 import polars as pl
@@ -538,16 +530,3 @@ def fuzz(numbers, seed="0", tried=None):
                 found += run_rows(seed, number // len(KINDS), counts)
                 found += run_files(seed, number // len(KINDS), counts, Path(folder))
     return {"compared": counts, "found": found}
-
-
-def until(seconds):
-    ends = time.monotonic() + seconds
-    return takewhile(lambda _: time.monotonic() < ends, count())
-
-
-if __name__ == "__main__":
-    logging.disable()
-    words = sys.argv[1:]
-    chosen = [int(words[1])] if words[0] == "--case" else until(float(words[0]))
-    seed = (words[2:] if words[0] == "--case" else words[1:]) or ["0"]
-    print(json.dumps(fuzz(chosen, seed[0]), indent=1, ensure_ascii=False, default=str))  # noqa: T201

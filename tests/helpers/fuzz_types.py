@@ -1,8 +1,4 @@
-"""Columns of all Arrow types in all places that take a reference, from all sources that have types, drawn by seed.
-
-``python tests/helpers/fuzz_types.py 5000 [SEED]`` draws so many cases, and prints those that end otherwise than with scores that rows
-have, too, one of Assay's errors, or rows that are unscored and say why.
-"""
+"""Columns of all Arrow types in all places that take a reference, from all sources that have types, drawn by seed."""
 
 import contextlib
 import decimal
@@ -10,12 +6,8 @@ import json
 import math
 import os
 import random
-import sys
-import tempfile
 import traceback
 import uuid
-import warnings
-from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -355,7 +347,13 @@ def held(frame):
     )
 
 
-def outcome(seed, number, folder):  # noqa: PLR0911  (one reason after another)
+def outcome(seed, number, folder):
+    with silenced():
+        kind, words = _ended(seed, number, folder)
+    return kind, words if kind.startswith("wrong") else ""
+
+
+def _ended(seed, number, folder):  # noqa: PLR0911  (one reason after another)
     chance = random.Random(f"{seed} {number} outcome")
     try:
         table, spec, options, title = case(seed, number)
@@ -430,18 +428,6 @@ def verifiers(loaded):
     return verifiers_of_run(loaded, settle(ScoreOptions, {}, "score"))
 
 
-def fuzz(cases, seed, first=0):
-    kinds, wrong = Counter(), []
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), silenced():
-        warnings.simplefilter("ignore")
-        for number in range(first, first + cases):
-            kind, words = outcome(seed, number, Path(folder))
-            kinds[kind] += 1
-            if kind.startswith("wrong"):
-                wrong.append(f"{seed} {number}: {kind}: {words}")
-    return kinds, wrong
-
-
 @contextlib.contextmanager
 def silenced():
     kept = os.dup(2)
@@ -452,11 +438,3 @@ def silenced():
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-if __name__ == "__main__":
-    counts: Counter[str] = Counter()
-    for start in range(0, int(sys.argv[1]), 50):
-        ended, failures = fuzz(min(50, int(sys.argv[1]) - start), *sys.argv[2:3] or ["0"], start)
-        counts += ended
-        print(*failures, dict(counts), sep="\n", flush=True)  # noqa: T201

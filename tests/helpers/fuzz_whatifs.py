@@ -1,17 +1,10 @@
-"""Results and changes drawn by a seed: ``whatif`` writes what a full run with the changed spec writes, or refuses; so does ``--reuse``.
-
-python tests/helpers/fuzz_whatifs.py FIRST LAST [SEED]     prints what was compared and refused, and every case that differs
-"""
+"""Results and changes drawn by a seed: ``whatif`` writes what a full run with the changed spec writes, or refuses; so does ``--reuse``."""
 
 import copy
 import json
 import random
 import re
-import sys
-import tempfile
-import warnings
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 
@@ -278,16 +271,7 @@ class Case:
         return [] if justified else [f"refused without need: {message}\n{case}"]
 
 
-def fuzz(numbers, seed="0"):
-    found, counts = [], Counter()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number in numbers:
-            found += Case(seed, number, Path(folder), counts).run()
-    return found, counts
-
-
-if __name__ == "__main__":
-    words = sys.argv[1:]
-    differing, counted = fuzz(range(int(words[0]), int(words[1])), *words[2:])
-    print(json.dumps([dict(counted), len(differing), differing[:5]], indent=1, ensure_ascii=False))  # noqa: T201
+def outcome(seed, number, folder):
+    counts = Counter()
+    problems = Case(seed, number, folder, counts).run()
+    return counts, "\n".join(problems)

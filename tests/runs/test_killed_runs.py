@@ -1,6 +1,7 @@
 """What a run leaves that is killed or whose terminal is closed: no process that goes on or has words, and no temporary files."""
 
 import contextlib
+import glob
 import json
 import os
 import pty
@@ -136,7 +137,7 @@ def piped(*words, **options):
 
 
 def spooled():
-    return len(list(Path("tmp").rglob("*.jsonl")))
+    return len(glob.glob("tmp/*/*.jsonl"))  # noqa: PTH207  (it does not mind folders that are renamed meanwhile)
 
 
 def fed(out="out.parquet", **options):

@@ -397,3 +397,10 @@ def test_what_rows_say_is_the_same_in_every_form_and_for_the_definition(tmp_path
         assert found.rows() == [(row["reward"], row["error"]) for row in defined]
         assert expected is None or found.equals(expected)
         expected = found
+
+
+def test_a_column_without_a_name_says_nothing_of_failures():
+    rows = pl.DataFrame({"completion": ["4", "5"], "": ["a", None]})
+    assert assay.score(rows, NATIVE)["reward"].to_list() == [1.0, 1.0]
+    failed = rows.with_columns(generation_error=pl.Series([None, "broke off"]))
+    assert assay.score(failed, NATIVE)["reward"].to_list() == [1.0, None]

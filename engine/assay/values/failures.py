@@ -157,10 +157,11 @@ def no_rollout_expr(schema: pl.Schema) -> pl.Expr | None:
     None if no row with these columns can have such a reason. Python sees only the rows that may have failed.
     """
     source = _source(schema.keys())
-    columns = [name for name in (GENERATION_ERROR, source.error) if schema.get(name, pl.Null) != pl.Null]
+    # NOTE: "" is no column here, but a column may have that name
+    columns = [name for name in (GENERATION_ERROR, source.error) if name and schema.get(name, pl.Null) != pl.Null]
     reasons = [pl.col(BAD)] if BAD in schema else []
     if columns:
-        read = [name for name in (*columns, source.reward, COMPLETION) if name in schema]
+        read = [name for name in (*columns, source.reward, COMPLETION) if name and name in schema]
         rows = pl.when(pl.any_horizontal(_may_fail(name, schema, source) for name in columns)).then(
             row_of(map(exactly, read))
         )
