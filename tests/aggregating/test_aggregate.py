@@ -9,7 +9,7 @@ import pytest
 from cases import sized
 
 import assay
-from assay.aggregating.aggregate import mean, mean_steps
+from assay.aggregating.combining import mean, mean_steps
 from assay.aggregating.pipeline import one_line
 from assay.thresholds import EVER, set_to
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import assay
-from assay.aggregating.aggregate import OVERFLOW
+from assay.aggregating.combining import OVERFLOW
 from assay.compiling.verifiers import verifiers_of_run
 from assay.scoring.reference import score_rows
 

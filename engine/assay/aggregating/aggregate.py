@@ -1,11 +1,11 @@
 """From the outcomes of checks to reward, passed, feedback and error: each rule as a row function beside its expression."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import groupby
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -24,29 +24,6 @@ from assay.checks.base import Outcome
 from assay.expressions.lane import is_small
 from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
-
-__all__ = [
-    "OVERFLOW",
-    "RESULTS",
-    "label_of",
-    "lines",
-    "lines_expr",
-    "mean",
-    "mean_steps",
-    "passes",
-    "passes_expr",
-    "reward",
-    "reward_steps",
-    "run_passes",
-    "run_passes_expr",
-    "verdict_exprs",
-    "verdicts",
-    "verifier_score",
-    "verifier_steps",
-]
-
-
-# ── a verifier: the weighted mean ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def verifier_score(verifier: VerifierSpec, outcomes: Sequence[Outcome | None]) -> float | None:
@@ -82,9 +59,6 @@ def passes_expr(verifier: VerifierSpec) -> pl.Expr:
     return passes if verifier.is_plain else pl.when(score.is_not_null()).then(passes)
 
 
-# ── a run: the plain mean of verifiers, or the weighted sum of a rubric ───────────────────────────────────────────────────────
-
-
 def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float | None]) -> float | None:
     """Return the reward of a row, given the score of each verifier; None if one has none, or the sum is not finite.
 
@@ -104,7 +78,12 @@ def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     scores, name = [hidden(score_column(verifier)) for verifier in verifiers], hidden("reward")
     if (shares := _shares(verifiers)) is None:
         return mean_steps(scores, [1.0] * len(scores), name)
-    terms = [(share.path, _term(verifier, share)) for share, verifier in zip(shares, verifiers, strict=True)]
+    terms = []
+    for share, verifier, score in zip(shares, verifiers, scores, strict=True):
+        term = pl.lit(share.weight) * pl.col(score)
+        if may_skip(verifier):  # adds nothing where it does not apply; null where the row is unscored
+            term = pl.when(pl.col(UNSCORED).is_null()).then(term.fill_null(0.0))
+        terms.append((share.path, term))
     total, sum_column = _summed(terms, pl.lit(0.0)), pl.col(f"{name}/sum")
     # NOTE: Polars drops `0.0 +`, so a sum of -0.0 terms would stay -0.0; other sums do not change without it
     finite_sum = pl.when(sum_column == 0.0).then(pl.lit(0.0)).when(sum_column.is_finite()).then(sum_column)
@@ -114,14 +93,6 @@ def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
 def may_skip(verifier: VerifierSpec) -> bool:
     """Whether a verifier is a member of a rubric that may not apply to a row."""
     return verifier.kind == FUNCTION and any(is_nullable(spec.check) for spec in verifier.runnable)
-
-
-def _term(verifier: VerifierSpec, share: Share) -> pl.Expr:
-    """Return what a member adds to the reward: nothing where it does not apply, and null where the row is unscored."""
-    term = pl.lit(share.weight) * pl.col(hidden(score_column(verifier)))
-    if not may_skip(verifier):
-        return term
-    return pl.when(pl.col(UNSCORED).is_null()).then(term.fill_null(0.0))
 
 
 def _shares(verifiers: Sequence[VerifierSpec]) -> list[Share] | None:
@@ -157,179 +128,127 @@ def run_passes_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
     return pl.col(hidden("reward")) >= shares[0].pass_threshold
 
 
-# ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def label_of(verifier: str, kind: str, ident: str, *, several: bool) -> str:
-    """Return what a check's lines begin with.
-
-    Args:
-        verifier: Id of its verifier.
-        kind: Kind of its verifier.
-        ident: Its id, or the name that a row gives.
-        several: Whether the run has several verifiers.
-    """
+    """Return what a check's lines begin with, given the id and kind of its verifier; ``several`` in a run with others."""
     return f"{verifier}/{ident}: " if several and kind != FUNCTION else f"{ident}: "
 
 
-def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, ident: str) -> str:
-    return label_of(verifier.id, verifier.kind, ident, several=len(verifiers) > 1)
+_Label = Callable[[str], str]
+
+
+def _labels(verifiers: Sequence[VerifierSpec]) -> Iterator[tuple[VerifierSpec, _Label]]:
+    """Yield each verifier with the function that returns the label of a check, given its id or the name that a row gives."""
+    for verifier in verifiers:
+        yield verifier, partial(label_of, verifier.id, verifier.kind, several=len(verifiers) > 1)
 
 
 def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome | None]], *, errors: bool) -> str:
-    """Return one line for each check with a reason or an error, in spec order; of a failing group, those of its checks at fault.
+    """Return one line for each check with a reason (or with ``errors`` an error), in spec order; of a failing group, those at fault.
 
-    Args:
-        verifiers: All verifiers of the run.
-        outcomes: For each verifier, the outcomes of its checks; a check without an id is named by its extra column.
-        errors: Whether to list errors instead of reasons.
+    A check without an id is named by its extra column.
     """
-    return "\n".join(
-        line
-        for verifier, row in zip(verifiers, outcomes, strict=True)
-        for spec, outcome in zip(verifier.checks, row, strict=True)
-        for line in _with_notes(partial(_label, verifiers, verifier), spec, outcome, errors=errors)
-    )
+    found = []
+    for (verifier, label), row in zip(_labels(verifiers), outcomes, strict=True):
+        for spec, outcome in zip(verifier.checks, row, strict=True):
+            found += _lines(label, spec, outcome, errors=errors)
+            found += [] if errors else [label(part.id) + part.note for part in _skipped(spec)]
+    return "\n".join(found)
 
 
-def _with_notes(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
-    notes = [] if errors else [label(part.id) + part.note for part in skipped(spec)]
-    return _lines(label, spec, outcome, errors=errors) + notes
-
-
-def skipped(spec: CheckSpec) -> list[CheckSpec]:
+def _skipped(spec: CheckSpec) -> list[CheckSpec]:
     """Return the checks in a group, at any depth, that are skipped: every row has their notes."""
     return [part for part in spec.nodes() if part is not spec and part.check is None]
 
 
-def _lines(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
+def _lines(label: _Label, spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
     if outcome is None:
         return []
     if spec.group is None:
         text = outcome.error if errors else outcome.reason
         return [label(spec.id or str(outcome.extra)) + text] if text else []
-    ran = [
-        (part, one)
-        for part, one in zip(spec.parts, outcome.parts, strict=True)
-        if has_run(one) and part.check is not None
-    ]
-    if errors:
-        own = [label(spec.id) + OVERFLOW] if outcome.extra == OVERFLOW else []
-        return own + [line for part, one in ran for line in _lines(label, part, one, errors=True)]
-    if not has_run(outcome) or outcome.score >= 1:
-        return []
-    if spec.negate or spec.group.inverse:
-        return _at_fault(label, spec, ran)
-    if spec.group.nearest:
+    pairs = [(part, one) for part, one in zip(spec.parts, outcome.parts, strict=True) if part.check is not None]
+    ran = [(part, one) for part, one in pairs if has_run(one)]
+    lines = [label(spec.id) + OVERFLOW] if errors and outcome.extra == OVERFLOW else []
+    is_failing = has_run(outcome) and outcome.score < 1
+    if not errors and (spec.negate or not is_failing):
+        return [label(spec.id) + must_not_hold(spec)] if is_failing else []
+    if not errors and spec.group.inverse:
+        lines += [label(part.id) + must_not_hold(part) for part, one in ran if one.score >= 1]
+        errors = True
+    elif not errors and spec.group.nearest:
         best = max(one.score for _, one in ran)
         ran = [next((part, one) for part, one in ran if one.score == best)]
-    return [line for part, one in ran for line in _lines(label, part, one, errors=False)]
-
-
-def _at_fault(label: Callable[[str], str], spec: CheckSpec, ran: Sequence[tuple[CheckSpec, Outcome]]) -> list[str]:
-    """Return the lines of a failing group that is negated, or of which no check may pass."""
-    if spec.negate:
-        return [label(spec.id) + must_not_hold(spec)]
-    errors = [line for part, one in ran for line in _lines(label, part, one, errors=True)]
-    return [label(part.id) + must_not_hold(part) for part, one in ran if one.score >= 1] + errors
+    return lines + [line for part, one in ran for line in _lines(label, part, one, errors=errors)]
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; ``""`` if there are none."""
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
-    for verifier in verifiers:
-        words = _Words(partial(_label, verifiers, verifier), verifier)
+    for verifier, label in _labels(verifiers):
         for spec in verifier.checks:
             if not errors and spec.when is None and not spec.parts and (reason := one_reason(spec)) is not None:
-                fixed += [(words.label(spec.id) + reason, hidden(check_column(verifier, spec)))] if reason else []
+                fixed += [(label(spec.id) + reason, hidden(check_column(verifier, spec)))] if reason else []
                 continue
-            texts_of_check = words.lines(spec, None, errors=errors)
-            if not errors:
-                texts_of_check += [pl.lit(words.label(part.id) + part.note) for part in skipped(spec)]
-            if texts_of_check:
-                texts += [*_fixed_lines(fixed), *texts_of_check]
+            own = _line_exprs(verifier, label, spec, None, errors=errors)
+            own += [] if errors else [pl.lit(label(part.id) + part.note) for part in _skipped(spec)]
+            if own:
+                texts += [*_fixed_lines(fixed), *own]
                 fixed = []
     texts += _fixed_lines(fixed)
     return pl.concat_str(texts, separator="\n", ignore_nulls=True) if texts else pl.lit("")
 
 
-class _Words(NamedTuple):
-    """The lines of a verifier's checks as expressions, null on rows without them."""
+def _line_exprs(
+    verifier: VerifierSpec, label: _Label, spec: CheckSpec, shown: pl.Expr | None, *, errors: bool
+) -> list[pl.Expr]:
+    """``_lines`` as expressions, null on rows without them; with ``shown``, on these rows only."""
+    if spec.check is None:
+        return [] if errors else [pl.lit(label(spec.id) + spec.note)]
+    failing = pl.col(hidden(check_column(verifier, spec))) < 1.0
+    failing = failing if shown is None else failing & shown
+    if spec.group is not None and not (spec.negate and not errors):
+        return _group_exprs(verifier, label, spec, failing, errors=errors)
+    reason = must_not_hold(spec) if spec.group is not None else one_reason(spec)
+    if not errors and reason is not None:
+        return [pl.when(failing).then(pl.lit(label(spec.id) + reason))] if reason else []
+    if errors and not may_err(spec):
+        return []
+    column = pl.col(error_column(verifier, spec) if errors else reason_column(verifier, spec))
+    prefix = pl.lit(label(spec.id))
+    if not spec.id:  # the row names the check
+        name = pl.col(own_extra_column(verifier, spec)) + pl.lit(": ")
+        prefix = pl.lit(owner) + name if (owner := label("").removesuffix(": ")) else name
+    line = prefix + pl.when(column != "").then(column)
+    return [line if shown is None else pl.when(shown).then(line)]
 
-    label: Callable[[str], str]
-    verifier: VerifierSpec
 
-    def lines(self, spec: CheckSpec, shown: pl.Expr | None, *, errors: bool) -> list[pl.Expr]:
-        """``_lines`` as expressions.
-
-        Args:
-            spec: The check.
-            shown: On which rows; None for all.
-            errors: Whether to list errors instead of reasons.
-        """
-        if spec.check is None:
-            return [] if errors else [pl.lit(self.label(spec.id) + spec.note)]
-        if spec.group is None:
-            return self._single(spec, shown, errors=errors)
+def _group_exprs(
+    verifier: VerifierSpec, label: _Label, spec: CheckSpec, failing: pl.Expr, *, errors: bool
+) -> list[pl.Expr]:
+    """``_line_exprs`` of a group that is not negated, or its errors."""
+    assert spec.group is not None  # noqa: S101  (only groups come here)
+    scores = [pl.col(hidden(check_column(verifier, part))) for part in spec.runnable]
+    pairs = list(zip(spec.runnable, scores, strict=True))
+    lines, of_part = list[pl.Expr](), partial(_line_exprs, verifier, label)
+    if errors or spec.group.inverse:
+        all_errors = [line for part in spec.runnable for line in of_part(part, None, errors=True)]
         if errors:
-            overflow = is_overflow(self.verifier, spec)
-            own = [] if overflow is None else self._where(overflow, pl.lit(self.label(spec.id) + OVERFLOW))
-            return own + [line for part in spec.runnable for line in self.lines(part, None, errors=True)]
-        failing = self._score(spec) < 1.0
-        failing = failing if shown is None else failing & shown
-        if spec.negate:
-            return self._where(failing, pl.lit(self.label(spec.id) + must_not_hold(spec)))
-        if spec.group.inverse:
-            return [*self._passing(spec, failing), *self._errors(spec, failing)]
-        best = pl.max_horizontal(self._score(part) for part in spec.runnable) if spec.group.nearest else None
-        return self._failing(spec, failing, best)
-
-    def _failing(self, spec: CheckSpec, failing: pl.Expr, best: pl.Expr | None) -> list[pl.Expr]:
-        """Return the lines of the checks in a failing group; with ``best``, those of the first that scores so."""
-        result: list[pl.Expr] = []
-        earlier = pl.lit(value=False)
-        for part in spec.runnable:
-            shown = failing
-            if best is not None:
-                is_best = (self._score(part) == best).fill_null(value=False)
-                shown, earlier = failing & is_best & earlier.not_(), earlier | is_best
-            result += self.lines(part, shown, errors=False)
-        return result
-
-    def _passing(self, spec: CheckSpec, failing: pl.Expr) -> list[pl.Expr]:
-        return [
-            line
-            for part in spec.runnable
-            for line in self._where(
-                failing & (self._score(part) >= 1.0), pl.lit(self.label(part.id) + must_not_hold(part))
-            )
-        ]
-
-    def _errors(self, spec: CheckSpec, failing: pl.Expr) -> list[pl.Expr]:
-        lines = (line for part in spec.runnable for line in self.lines(part, None, errors=True))
-        return [where for line in lines for where in self._where(failing, line)]
-
-    def _single(self, spec: CheckSpec, shown: pl.Expr | None, *, errors: bool) -> list[pl.Expr]:
-        if not errors and (reason := one_reason(spec)) is not None:
-            failing = self._score(spec) < 1.0
-            text = pl.lit(self.label(spec.id) + reason)
-            return self._where(failing if shown is None else failing & shown, text) if reason else []
-        if errors and not may_err(spec):
-            return []
-        column = pl.col(error_column(self.verifier, spec) if errors else reason_column(self.verifier, spec))
-        prefix = pl.lit(self.label(spec.id))
-        if not spec.id:  # the row names the check
-            name = pl.col(own_extra_column(self.verifier, spec)) + pl.lit(": ")
-            prefix = pl.lit(owner) + name if (owner := self.label("").removesuffix(": ")) else name
-        return self._where(shown, prefix + pl.when(column != "").then(column))
-
-    def _score(self, spec: CheckSpec) -> pl.Expr:
-        return pl.col(hidden(check_column(self.verifier, spec)))
-
-    @staticmethod
-    def _where(shown: pl.Expr | None, line: pl.Expr) -> list[pl.Expr]:
-        return [line if shown is None else pl.when(shown).then(line)]
+            overflow = is_overflow(verifier, spec)
+            own = [] if overflow is None else [pl.when(overflow).then(pl.lit(label(spec.id) + OVERFLOW))]
+            return [*own, *all_errors]
+        for part, score in pairs:
+            passing = failing & (score >= 1.0)
+            lines.append(pl.when(passing).then(pl.lit(label(part.id) + must_not_hold(part))))
+        return [*lines, *(pl.when(failing).then(line) for line in all_errors)]
+    best, earlier = pl.max_horizontal(scores), pl.lit(value=False)
+    for part, score in pairs:
+        shown = failing
+        if spec.group.nearest:  # the first that scores so
+            is_best = (score == best).fill_null(value=False)
+            shown, earlier = failing & is_best & earlier.not_(), earlier | is_best
+        lines += of_part(part, shown, errors=False)
+    return lines
 
 
 _LINES_AT_ONCE = 8
@@ -339,12 +258,10 @@ _LINES_AT_ONCE = 8
 def _fixed_lines(lines: Sequence[tuple[str, str]]) -> list[pl.Expr]:
     """Return the lines of each row, joined; null where there is none.
 
-    To join the lines of each row takes several times as long as to look their combination up.
-
-    Args:
-        lines: Each text with the column of the score, 0 or 1; rows that score 0 have the line.
+    To join the lines of each row takes several times as long as to look their combination up. Each line comes with the column of the
+    score, 0 or 1; rows that score 0 have it.
     """
-    return [_looked_up(lines[at : at + _LINES_AT_ONCE]) for at in range(0, len(lines), _LINES_AT_ONCE)]
+    return [_looked_up(lines[start : start + _LINES_AT_ONCE]) for start in range(0, len(lines), _LINES_AT_ONCE)]
 
 
 def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
@@ -361,8 +278,6 @@ def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
     return code.cast(pl.UInt32).map_batches(look_up, return_dtype=pl.String, is_elementwise=True)
 
 
-# ── the columns of every result ─────────────────────────────────────────────────────────────────────────────────────────
-
 RESULTS = ("reward", "passed", "feedback", "error")
 """Columns of every result, in order."""
 
@@ -373,13 +288,10 @@ def verdicts(
     scores: Sequence[float | None],
     outcomes: Sequence[Sequence[Outcome | None]],
 ) -> dict[str, object]:
-    """Return the results of a scored row besides its reward.
+    """Return the results of a scored row besides its reward (``total``), given the score of each verifier and its checks' outcomes.
 
-    Args:
-        verifiers: The verifiers of the run.
-        total: The reward; None if a sum is not a finite number.
-        scores: The score of each verifier; None if it is not a finite number, or for a member of a rubric that does not apply.
-        outcomes: For each verifier, the outcomes of its checks; None for one that did not run.
+    What is not a finite number is None, as is the score of a member of a rubric that does not apply, and the outcome of a check that
+    did not run.
     """
     runnable = (
         [outcome for outcome, spec in zip(row, verifier.checks, strict=True) if spec.check is not None]

@@ -1,6 +1,7 @@
 """Names of the columns of results, public and hidden."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import polars as pl
 
@@ -31,9 +32,20 @@ def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     return check.check.traits.extra.format(verifier=verifier.id, check=check.id) if check.check is not None else ""
 
 
-def own_extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of what a check adds: several checks may have the same output column."""
-    return hidden(f"extra/{verifier.id}/{check.id}")
+def _own(kind: str, verifier: VerifierSpec, check: CheckSpec) -> str:
+    return hidden(f"{kind}/{verifier.id}/{check.id}")
+
+
+# hidden columns: the reason where the score is below 1, the error and the remark where there are any, and what a check adds itself,
+# for several checks may have the same output column
+reason_column, error_column, remark_column, own_extra_column = (
+    partial(_own, kind) for kind in ("reason", "error", "remark", "extra")
+)
+
+
+def when_column(verifier: VerifierSpec, ident: str) -> str:
+    """Return the hidden column of the condition of a check, by its id: Boolean without nulls."""
+    return hidden(f"when/{verifier.id}/{ident}")
 
 
 def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
@@ -63,23 +75,3 @@ def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS or len(verifiers) > 1]
     native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
     return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.nodes]
-
-
-def reason_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of a check's reason: null where the score is 1."""
-    return hidden(f"reason/{verifier.id}/{check.id}")
-
-
-def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of a check's error: null where there is none."""
-    return hidden(f"error/{verifier.id}/{check.id}")
-
-
-def remark_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of a check's remarks for the summary; only checks with remarks have it."""
-    return hidden(f"remark/{verifier.id}/{check.id}")
-
-
-def when_column(verifier: VerifierSpec, ident: str) -> str:
-    """Return the hidden column of the condition of a check, by its id: Boolean without nulls."""
-    return hidden(f"when/{verifier.id}/{ident}")

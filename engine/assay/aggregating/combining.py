@@ -27,13 +27,7 @@ def mean(values: Sequence[float], weights: Sequence[float]) -> float:
 def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> list[pl.Expr]:
     """``mean`` over Float64 columns as a sequence of named columns, each reading the previous one; the last is the mean."""
     terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
-    steps = []
-    terms_at_once = max(2, THRESHOLDS.terms)
-    while len(terms) > terms_at_once:
-        partial_name = f"{name}/{len(terms)}"
-        steps.append(reduce(add, terms[:terms_at_once]).alias(partial_name))
-        terms = [pl.col(partial_name), *terms[terms_at_once:]]
-    total = reduce(add, terms)
+    steps, total = _folded(terms, add, name)
     # NOTE: Polars divides by a literal by multiplying with its reciprocal, which changes the last bit; by a column it divides.
     return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
 
@@ -43,12 +37,7 @@ def combined(
 ) -> float | None:
     """Return the score of checks together; None if it is not a finite number, or a check of a plain mean does not apply.
 
-    Args:
-        specs: The checks.
-        scores: The score of each; None for one that did not run.
-        combine: How the scores with a weight make the base.
-        limits: Lowest and highest score.
-        is_plain: Whether it is the weighted mean of checks that always run.
+    The score of a check that did not run is None. A plain mean is that of checks that always run.
     """
     if is_plain:
         present = [score for score in scores if score is not None]
@@ -86,15 +75,7 @@ def finite_expr(score: pl.Expr) -> pl.Expr:
 def combined_steps(
     specs: Sequence[CheckSpec], columns: Sequence[str], combine: str, limits: Limits, name: str
 ) -> list[pl.Expr]:
-    """``combined`` as a sequence of named columns, each reading earlier ones; the last is ``unbounded(name)``.
-
-    Args:
-        specs: The checks.
-        columns: The column of each score; null where the check did not run.
-        combine: As in ``combined``.
-        limits: As in ``combined``.
-        name: What the columns' names begin with.
-    """
+    """``combined`` as a sequence of named columns, each reading earlier ones; the last is ``unbounded(name)``."""
     pairs = [(spec, pl.col(column)) for spec, column in zip(specs, columns, strict=True)]
     weighted = [(spec.weight, column) for spec, column in pairs if spec.role == "weight" and spec.weight != 0]
     factors = [column.fill_null(1.0) for spec, column in pairs if spec.role == "gate"]
@@ -108,13 +89,10 @@ def combined_steps(
             steps += more
             score = fold(score, total)
     if limits is not None:
-        score = pl.when(score.is_finite()).then(score.clip(*limits)).otherwise(_limit(limits, score))
+        low, high = limits
+        cut = pl.when(score.is_finite()).then(score.clip(low, high)).when(score == math.inf).then(high)
+        score = cut.when(score == -math.inf).then(low).otherwise(score)  # NaN stays NaN
     return [*steps, score.alias(unbounded(name))]
-
-
-def _limit(limits: tuple[float, float], score: pl.Expr) -> pl.Expr:
-    """Return the limit that an infinite score is cut to; NaN stays NaN."""
-    return pl.when(score == math.inf).then(limits[1]).when(score == -math.inf).then(limits[0]).otherwise(score)
 
 
 def _base_steps(combine: str, weighted: Sequence[tuple[float, pl.Expr]], name: str) -> tuple[list[pl.Expr], pl.Expr]:

@@ -47,25 +47,21 @@ def one_line(text: str) -> str:
 
 def one_line_expr(texts: pl.Expr | None) -> pl.Expr:
     """``one_line`` as an expression; null if there is no text."""
+
+    def joined(texts: pl.Series) -> pl.Series:
+        if is_small(texts):
+            return pl.Series(texts.name, [value and one_line(value) for value in texts.to_list()], dtype=pl.String)
+        # searching for a break takes a third of the time of rewriting every text
+        return texts.str.replace_all(_BREAKS.pattern, " ") if texts.str.contains(_BREAKS.pattern).any() else texts
+
     if texts is None:
         return pl.lit(None, dtype=pl.String)
-    return texts.map_batches(_in_one_line, return_dtype=pl.String, is_elementwise=True)
-
-
-def _in_one_line(texts: pl.Series) -> pl.Series:
-    if is_small(texts):
-        return pl.Series(texts.name, [value and one_line(value) for value in texts.to_list()], dtype=pl.String)
-    # searching for a break takes a third of the time of rewriting every text
-    return texts.str.replace_all(_BREAKS.pattern, " ") if texts.str.contains(_BREAKS.pattern).any() else texts
+    return texts.map_batches(joined, return_dtype=pl.String, is_elementwise=True)
 
 
 def must_not_hold(spec: CheckSpec) -> str:
     """Return the reason of a check that passes and should not, or of a negated check that fails."""
-    claim = replace(spec, negate=False).words if spec.check else ""
-    return one_line(encodable(f"must not hold: {claim}")) if spec.check else ""
-
-
-# ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
+    return one_line(encodable(f"must not hold: {replace(spec, negate=False).words}")) if spec.check else ""
 
 
 def outcome_of(spec: CheckSpec, row: Row) -> Outcome | None:
@@ -122,36 +118,31 @@ def unscored(spec: CheckSpec, row: Row) -> str | None:
 
 
 def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
+    passed = Outcome(1.0, "")
     if (missing := check.missing(row)) is not None:
-        passes, missing = spec.missing_gold == "pass", one_line(missing)
-        return _fixed(missing, passes=passes, error=None if passes else missing)
+        reason = one_line(missing)
+        return passed if spec.missing_gold == "pass" else Outcome(0.0, reason, reason)
     reading = Reading(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
     if reading.error is not None:
-        error = one_line(encodable(reading.error))
-        return Outcome(0.0, error, error)
+        message = one_line(encodable(reading.error))
+        return Outcome(0.0, message, message)
     if reading.nothing:
-        return _fixed(one_line(reading.nothing), passes=spec.not_found == "pass")
+        return passed if spec.not_found == "pass" else Outcome(0.0, one_line(reading.nothing))
     read = {} if spec.subject is None else {RAW: reading.value}
     outcome = check.outcome({**row, COMPLETION: reading.value, **read})
-    return _settled(spec, outcome) if has_run(outcome) else outcome
-
-
-def _fixed(reason: str, *, passes: bool, error: str | None = None) -> Outcome:
-    return Outcome(1.0, "") if passes else Outcome(0.0, reason, error)
-
-
-def _settled(spec: CheckSpec, outcome: Outcome) -> Outcome:
-    """Apply threshold and negation; an error stays an error."""
+    if not has_run(outcome):
+        return outcome
+    # threshold and negation; an error stays an error
     error, reason, score = outcome.error and one_line(outcome.error), one_line(outcome.reason), outcome.score
     if spec.threshold is not None:
         score = float(score >= spec.threshold)
         reason = (_below(spec.threshold) if spec.threshold > 1 and error is None else reason) if score < 1 else ""
-    if not spec.negate:
-        return Outcome(score, reason, error, outcome.extra)
-    if error is not None:
+    if spec.negate and error is not None:
         return Outcome(0.0, error, error, outcome.extra)
-    score = 1.0 - score
-    return Outcome(score, must_not_hold(spec) if score < 1 else "", None, outcome.extra)
+    if spec.negate:
+        score = 1.0 - score
+        reason = must_not_hold(spec) if score < 1 else ""
+    return Outcome(score, reason, error, outcome.extra)
 
 
 def _below(threshold: float) -> str:
@@ -160,13 +151,18 @@ def _below(threshold: float) -> str:
 
 def _group_outcome(spec: CheckSpec, group: Group, row: Row) -> Outcome | None:
     parts = tuple(outcome_of(part, row) for part in spec.parts)
-    ran = [(one, part) for one, part in zip(parts, spec.parts, strict=True) if has_run(one) and part.check is not None]
+    pairs = [(one, part) for one, part in zip(parts, spec.parts, strict=True) if part.check is not None]
+    ran = [(one, part) for one, part in pairs if has_run(one)]
     if not any(part in spec.counted for _, part in ran):
         return Outcome(None, "", parts=parts)  # type: ignore[arg-type]  # as of a check that does not apply
-    error = next((outcome.error for outcome, _ in ran if outcome.error is not None), None)
-    score = _group_score(spec, group, row, parts)
-    overflow = OVERFLOW if score is None else None  # its line in the errors is the group's own
-    error, score = error or overflow, score or 0.0
+    if isinstance(group, Included):
+        all_scores = [one.score if has_run(one) else None for one, _ in pairs]
+        total = combined(spec.runnable, all_scores, group.combine, group.range, is_plain=spec.is_plain)
+    else:
+        total = group.score(row, [one.score for one, _ in ran], [part.weight for _, part in ran])
+    overflow = OVERFLOW if total is None else None  # its line in the errors is the group's own
+    error = next((outcome.error for outcome, _ in ran if outcome.error is not None), overflow)
+    score = total or 0.0
     if spec.threshold is not None:
         score = float(score >= spec.threshold)
     score = 1.0 - score if spec.negate else score
@@ -174,24 +170,10 @@ def _group_outcome(spec: CheckSpec, group: Group, row: Row) -> Outcome | None:
     return Outcome(score, "", error, overflow, parts)
 
 
-def _group_score(spec: CheckSpec, group: Group, row: Row, parts: tuple[Outcome | None, ...]) -> float | None:
-    """Return the score of a group on which a check ran; None if it is not a finite number."""
-    pairs = [(one, part) for one, part in zip(parts, spec.parts, strict=True) if part.check is not None]
-    if isinstance(group, Included):
-        scores = [one.score if has_run(one) else None for one, _ in pairs]
-        return combined(spec.runnable, scores, group.combine, group.range, is_plain=spec.is_plain)
-    ran = [(one.score, part.weight) for one, part in pairs if has_run(one)]
-    return group.score(row, [score for score, _ in ran], [weight for _, weight in ran])
-
-
-# ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Fixed(NamedTuple):
-    """Rows whose outcome threshold and negation do not touch."""
+    """Rows whose outcome threshold and negation do not touch, and why, as a String expression that is null on other rows."""
 
     reason: pl.Expr
-    """Why, as a String expression that is null on other rows."""
     score: float
     is_error: bool
 
@@ -223,54 +205,43 @@ def lanes_of(spec: CheckSpec) -> Iterator[tuple[str, Lane]]:
 
 def condition_layer(verifier: VerifierSpec, schema: pl.Schema) -> list[pl.Expr]:
     """Return the named columns of the conditions of a verifier's checks."""
-    return [
-        _condition_expr(spec.when, schema).alias(when_column(verifier, spec.id))
-        for spec in verifier.nodes
-        if spec.when is not None
-    ]
-
-
-def _condition_expr(condition: Condition, schema: pl.Schema) -> pl.Expr:
-    if condition.check is None:
-        return condition.expr(schema)
-    score, error = _score_exprs(condition.check)
-    passes = score >= 1.0
-    passes = (passes.not_() if condition.negated else passes).fill_null(value=False)
-    return passes if error is None else passes & error.is_null()
+    columns = []
+    for spec in verifier.nodes:
+        if spec.when is None:
+            continue
+        if spec.when.check is None:
+            holds = spec.when.expr(schema)
+        else:
+            score, error = _score_exprs(spec.when.check)
+            passes = score >= 1.0
+            holds = (passes.not_() if spec.when.negated else passes).fill_null(value=False)
+            holds = holds if error is None else holds & error.is_null()
+        columns.append(holds.alias(when_column(verifier, spec.id)))
+    return columns
 
 
 def applies_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
     """``applies`` as a Boolean expression; None if the check gives every row a score."""
+    inner = None
+    if spec.parts:
+        parts = [applies_expr(verifier, part) for part in spec.counted]
+        conditions = [part for part in parts if part is not None]
+        inner = reduce(or_, conditions) if conditions and len(conditions) == len(parts) else None
+    elif spec.check is not None and (skipped := columns_of(spec).skipped) is not None:
+        inner = skipped.not_()
     own = None if spec.when is None else pl.col(when_column(verifier, spec.id))
-    inner = _any_applies(verifier, spec) if spec.parts else _not_skipped(spec)
     return inner if own is None else own if inner is None else own & inner
 
 
 def none_applies_expr(
     verifier: VerifierSpec, condition_of: Callable[[VerifierSpec, CheckSpec], pl.Expr | None]
 ) -> pl.Expr | None:
-    """``none_applies`` as a Boolean expression; None if a check applies to every row.
-
-    Args:
-        verifier: The verifier.
-        condition_of: Returns whether a check applies to a row, as ``applies_expr``.
-    """
+    """``none_applies`` as a Boolean expression, given whether a check applies to a row; None if one applies to every row."""
     if verifier.kind == FUNCTION:
         return None
     conditions = [condition_of(verifier, spec) for spec in verifier.counted]
     present = [condition for condition in conditions if condition is not None]
     return pl.any_horizontal(present).not_() if len(present) == len(conditions) else None
-
-
-def _any_applies(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
-    parts = [applies_expr(verifier, part) for part in spec.counted]
-    conditions = [part for part in parts if part is not None]
-    return reduce(or_, conditions) if conditions and len(conditions) == len(parts) else None
-
-
-def _not_skipped(spec: CheckSpec) -> pl.Expr | None:
-    skipped = None if spec.check is None else columns_of(spec).skipped
-    return None if skipped is None else skipped.not_()
 
 
 def _above(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
@@ -291,10 +262,7 @@ def unscored_exprs(verifier: VerifierSpec, spec: CheckSpec) -> list[pl.Expr]:
 
 
 def missing_golds(verifier: VerifierSpec, spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None] | None:
-    """Return why the rows that a check runs on have no gold that it can use, and whether it runs; None if rows bring it none.
-
-    The second is None if it runs on all rows.
-    """
+    """Return why the rows that a check runs on have no gold that it can use, and whether it runs (None: on all); None if rows bring none."""
     if spec.check is None or spec.parts:
         return None
     missing = columns_of(spec).missing
@@ -347,11 +315,9 @@ def _score_exprs(spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None]:
 
 
 def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
-    """``outcome_of`` for a single check as expressions.
+    """``outcome_of`` for a single check as two layers of named columns: score, error and remark, then reason, which reads them.
 
-    Returns:
-        Two layers of named columns: score, error and remark, then reason, which reads them. Only checks that need them have an
-        error and a reason: see ``may_err`` and ``one_reason``.
+    Only checks that need them have an error and a reason: see ``may_err`` and ``one_reason``.
     """
     condition = _above(verifier, spec)
     scored = pl.col(UNSCORED).is_null() if condition is None else pl.col(UNSCORED).is_null() & condition
@@ -367,33 +333,35 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
         columns.append(pl.when(scored).then(own.remark).alias(remark_column(verifier, spec)))
     if one_reason(spec) is not None:
         return columns, []
-    reason = _reason_expr(verifier, spec, check)
-    return columns, [pl.when(short_expr(verifier, spec)).then(reason).alias(reason_column(verifier, spec))]
-
-
-def _reason_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
-    """Return the reason of a single check on a row that falls short."""
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
-    columns, message = columns_of(spec), check.traits.invalid_score_message
+    message = check.traits.invalid_score_message
     if spec.negate:
         reason = pl.coalesce(error, pl.lit(must_not_hold(spec)))
     elif spec.threshold is not None and spec.threshold > 1:
         reason = pl.coalesce(error, pl.lit(_below(spec.threshold)))
     else:
-        reason = one_line_expr(columns.reasons)
+        reason = one_line_expr(own.reasons)
     if not _is_boolean(check):
         reason = pl.when(error == message).then(pl.lit(message)).otherwise(reason)
-    for fixed in reversed(_fixed_outcomes(spec, columns)):
+    for fixed in reversed(_fixed_outcomes(spec, own)):
         reason = pl.when(fixed.reason.is_not_null()).then(fixed.reason).otherwise(reason)
-    return reason
+    return columns, [pl.when(short_expr(verifier, spec)).then(reason).alias(reason_column(verifier, spec))]
 
 
 def group_exprs(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> list[list[pl.Expr]]:
     """``outcome_of`` for a group as layers of named columns over those of its checks: score, and error if there may be one."""
+    names = [hidden(check_column(verifier, part)) for part in spec.runnable]
+    weights, steps, own = [part.weight for part in spec.runnable], list[pl.Expr](), _spec_column(verifier, spec)
+    if not isinstance(group, Included):
+        score = group.score_expr([pl.col(name) for name in names], weights)
+    elif spec.is_plain:
+        steps, score = mean_steps(names, weights, own), pl.col(own)
+    else:
+        steps = combined_steps(spec.runnable, names, group.combine, group.range, own)
+        score = finite_expr(pl.col(unbounded(own))).fill_null(0.0)
     errors = [pl.col(error_column(verifier, part)) for part in spec.runnable if may_err(part)]
     if (overflow := is_overflow(verifier, spec)) is not None:
         errors.append(pl.when(overflow).then(pl.lit(OVERFLOW)))
-    steps, score = _group_steps(verifier, spec, group)
     if spec.threshold is not None:
         score = (score >= spec.threshold).cast(pl.Float64)
     score = 1.0 - score if spec.negate else score
@@ -403,19 +371,6 @@ def group_exprs(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> list[l
     columns = [pl.when(ran).then(score).alias(hidden(check_column(verifier, spec)))]
     columns += [pl.coalesce(errors).alias(error_column(verifier, spec))] if errors else []
     return [*([step] for step in steps), columns]
-
-
-def _group_steps(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> tuple[list[pl.Expr], pl.Expr]:
-    """``_group_score``: columns, each reading earlier ones, and the score over them; 0.0 if it is not a finite number."""
-    names = [hidden(check_column(verifier, part)) for part in spec.runnable]
-    weights = [part.weight for part in spec.runnable]
-    if not isinstance(group, Included):
-        return [], group.score_expr([pl.col(name) for name in names], weights)
-    name = _spec_column(verifier, spec)
-    if spec.is_plain:
-        return mean_steps(names, weights, name), pl.col(name)
-    steps = combined_steps(spec.runnable, names, group.combine, group.range, name)
-    return steps, finite_expr(pl.col(unbounded(name))).fill_null(0.0)
 
 
 def _spec_column(verifier: VerifierSpec, spec: CheckSpec) -> str:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, Unpack
 
 import polars as pl
 
-from assay.aggregating.aggregate import OVERFLOW, reward_steps, run_passes_expr, verifier_steps
+from assay.aggregating.aggregate import reward_steps, run_passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, hidden, score_column
+from assay.aggregating.combining import OVERFLOW
 from assay.aggregating.pipeline import NO_CHECK, is_nullable, none_applies_expr
 from assay.checks.base import Check, Traits
 from assay.checks.registry import BUILTIN
