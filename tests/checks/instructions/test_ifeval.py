@@ -11,9 +11,7 @@ from cases import DATA, sized, some
 
 from assay import load_verifier
 from assay.checks.instructions import extras, instructions
-from assay.checks.instructions.instructions import INSTRUCTIONS
-from assay.checks.instructions.patterns import Pattern
-from assay.checks.instructions.tasks import read_task
+from assay.checks.instructions.instructions import INSTRUCTIONS, Pattern, read_task
 from assay.compiling.plan import Plan
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms, hostile_texts
@@ -94,7 +92,7 @@ def test_rows_that_need_punkt_have_its_verdict_or_tell_what_to_run(mode):
 
 def is_punkt_there():
     try:
-        extras.sentence_count("A sentence.")
+        extras.sentences("A sentence.")
     except extras.MissingError:
         return False
     return True
@@ -324,7 +322,7 @@ def test_what_is_written_in_another_way_is_the_plain_definition():
 
 
 def read_loosened(text):
-    from assay.checks.instructions.tasks import _loosened
+    from assay.checks.instructions.instructions import _loosened
 
     return _loosened(text)
 
@@ -451,7 +449,7 @@ def test_it_works_with_steps_negation_and_groups():
 @pytest.fixture
 def _fresh():
     """Nothing of the extra is loaded, before and after."""
-    caches = (extras.detected, extras._loaded_detectors, extras._loaded_punkt)
+    caches = (extras.detected, extras._detectors, extras._punkt)
     for one in caches:
         one.cache_clear()
     yield
@@ -510,7 +508,7 @@ def test_sentences_and_words_are_those_of_nltk_with_the_data_that_are_there(monk
     texts = [text, "a. B c. D", *hostile_texts(sized(300, 30), seed=2)]
     for one in texts:
         sentences = tokenizer.tokenize(one)
-        assert extras.sentence_count(one) == len(sentences)
+        assert len(extras.sentences(one)) == len(sentences)
         words = [word for sentence in sentences for word in nltk.word_tokenize(sentence, preserve_line=True)]
         assert extras.word_tokens(one) == words
     assert shortfall("length_constraints:number_sentences", text, **few) == (

@@ -69,7 +69,7 @@ def test_threads_agree_and_the_seed_of_the_process_stays(monkeypatch):
     extras.detected.cache_clear()
     expected = [*map(extras.detected, texts)]
     extras.detected.cache_clear()
-    extras._loaded_detectors.cache_clear()
+    extras._detectors.cache_clear()
     answers = [[], []]
     started = threading.Barrier(2)
 

@@ -6,21 +6,17 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.calls.limits import own_failure
 from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits, identity
 from assay.checks.instructions.extras import check_language, detected
-from assay.checks.instructions.tasks import IDS, KWARGS, PROMPT, Task, read_task
+from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, Task, read_task
 from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
-from assay.errors import encodable, said_by
+from assay.errors import said_by
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import Lane, encoded, exactly, text
 from assay.values.params import Params
 
 JOINT = "; "
-_Answer = tuple[float | None, str | None, str | None]
-"""The values of ``PAIR_ANSWER``."""
-_NOTHING: _Answer = (None, None, None)
 _WORDS = {IDS: ["length_constraints:number_words"], KWARGS: [{"relation": "at least", "num_words": 3}]}
 _TWO = {IDS: ["punctuation:no_comma", "detectable_format:title"], KWARGS: [{}, {}]}
 
@@ -86,35 +82,31 @@ class IFEval(Check):
         return Columns.of(Lane(f"ifeval:{identity(self)}", build).col)
 
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
+        """Judge each distinct pair of a text and a task once; null where there is no text."""
         texts, which_text = encoded(columns[0])
         distinct, which_task = distinct_rows(columns[1])
-        values, tasks = texts.to_list(), [self._task_or_error(row) for row in distinct.to_list()]
-        answers: dict[tuple[int, int], _Answer] = {}
-        result: list[_Answer] = []
-        for at, number in zip(which_text.to_list(), which_task.to_list(), strict=True):
-            if (at, number) not in answers:
-                answers[at, number] = _NOTHING if at is None else self._answer(values[at], tasks[number])
-            result.append(answers[at, number])
-        return in_columns(result, PAIR_ANSWER).alias(columns[0].name)
 
-    def _task_or_error(self, row: dict[str, Any]) -> Task | str:
-        try:
-            return read_task(row, self.limits)
-        except Exception as error:  # noqa: BLE001  (the error of each row that has it)
-            return said_by(error)
+        def task_or_error(row: dict[str, Any]) -> Task | str:
+            try:
+                return read_task(row, self.limits)
+            except Exception as error:  # noqa: BLE001  (the error of each row that has it)
+                return said_by(error)
 
-    def _answer(self, value: str, task: Task | str) -> _Answer:
-        if self.limits is not None and self.limits.stop is not None and self.limits.stop.is_set():
-            raise KeyboardInterrupt
-        if isinstance(task, str):
-            return 0.0, task, task
-        try:
-            score, reason = self._judged(value, task)
-        except BaseException as error:  # what a package raises never ends a run
-            if not own_failure(error):
-                raise
-            return 0.0, said_by(error), said_by(error)
-        return score, encodable(reason) if score < 1 else "", None
+        values, tasks = texts.to_list(), [*map(task_or_error, distinct.to_list())]
+        stop = None if self.limits is None else self.limits.stop
+        answers: dict[tuple[int | None, int], tuple[float | None, str | None, str | None]] = {}
+        pairs = [*zip(which_text.to_list(), which_task.to_list(), strict=True)]
+        for at, number in dict.fromkeys(pairs):
+            task = tasks[number]
+            if at is None:
+                answers[at, number] = None, None, None
+                continue
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
+            answers[at, number] = (
+                (0.0, task, task) if isinstance(task, str) else PairCheck.answered(self._judged, values[at], task)
+            )
+        return in_columns([answers[pair] for pair in pairs], PAIR_ANSWER).alias(columns[0].name)
 
     def explain(self) -> str:
         return "Python, once for each distinct text and its instructions"

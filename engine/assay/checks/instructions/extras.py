@@ -44,7 +44,8 @@ def check_language(language: str) -> str:
 @cached_within(_CACHED, lambda _, text: 4 * len(text))
 def detected(text: str) -> str | None:
     """Return the language of a text by langdetect with seed 0; None if nothing in the text tells."""
-    detector = _detectors().create()
+    with _LOADING:
+        detector = _detectors().create()
     from langdetect.lang_detect_exception import ErrorCode, LangDetectException
 
     detector.append(_leading(text, detector))
@@ -56,14 +57,10 @@ def detected(text: str) -> str | None:
         return None
 
 
-def _detectors() -> Any:
-    """Return a factory of detectors."""
-    with _LOADING:
-        return _loaded_detectors()
-
-
 @lru_cache(maxsize=1)
-def _loaded_detectors() -> Any:
+def _detectors() -> Any:
+    # NOTE: not the factory of ``langdetect.detect``, which the whole process shares: its seed is somebody else's to set, and while
+    # one thread loads it, another one finds it without languages; what a detector changes is its own
     try:
         from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
     except ImportError:
@@ -75,9 +72,10 @@ def _loaded_detectors() -> Any:
 
 
 def _leading(text: str, detector: Any) -> str:
+    """Return as much of a text as langdetect needs: it searches all of it for addresses, and then reads the beginning."""
     size = 2 * _READ
     while size < len(text):
-        end = text.find(" ", size)
+        end = text.find(" ", size)  # no address contains a blank
         if end < 0:
             return text
         kept = detector.MAIL_RE.sub(" ", detector.URL_RE.sub(" ", text[:end]))
@@ -87,34 +85,26 @@ def _leading(text: str, detector: Any) -> str:
     return text
 
 
-def sentence_count(text: str) -> int:
-    """Return the number of sentences by Punkt with its English parameters."""
-    return len(_sentences(text))
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text by Punkt with its English parameters."""
+    if len(text) > _SPLIT:
+        raise ValueError(f"a text of {len(text):,} characters is not split into sentences; {_SPLIT:,} are the most")
+    with _LOADING:
+        punkt = _punkt()
+    return [*punkt.tokenize(text)]
 
 
 def word_tokens(text: str) -> list[str]:
     """Return the tokens of ``nltk.word_tokenize``: those of each sentence."""
-    sentences = _sentences(text)
+    parts = sentences(text)
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     tokenize = NLTKWordTokenizer().tokenize
-    return [token for sentence in sentences for token in tokenize(sentence)]
-
-
-def _sentences(text: str) -> list[str]:
-    if len(text) > _SPLIT:
-        raise ValueError(f"a text of {len(text):,} characters is not split into sentences; {_SPLIT:,} are the most")
-    sentences: list[str] = _punkt().tokenize(text)
-    return sentences
-
-
-def _punkt() -> Any:
-    with _LOADING:
-        return _loaded_punkt()
+    return [token for sentence in parts for token in tokenize(sentence)]
 
 
 @lru_cache(maxsize=1)
-def _loaded_punkt() -> Any:
+def _punkt() -> Any:
     try:
         from nltk.tokenize.punkt import PunktTokenizer
     except ImportError:
