@@ -6,9 +6,8 @@ path; leaves with the same path are matched one to one.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -19,11 +18,10 @@ Steps = tuple[Any, ...] | None
 
 _ABSENT = object()
 """Stands for what one of two values does not have."""
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_NUMBER = "number"
-_OTHER = ("", None)
 _REMOVED = object()
 """Stands for an element that is not compared: the others keep their places."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_NUMBER = "number"
 
 
 @dataclass(frozen=True)
@@ -49,13 +47,7 @@ class Rules:
 
 
 class Difference(NamedTuple):
-    """A leaf without a match.
-
-    Attributes:
-        path: The path of the leaf.
-        golds: The gold, if there is one.
-        values: The value, if there is one.
-    """
+    """A leaf without a match: its path, the gold if there is one, and the value if there is one."""
 
     path: Path
     golds: tuple[Any, ...]
@@ -64,14 +56,7 @@ class Difference(NamedTuple):
 
 @dataclass
 class Comparison:
-    """The result of comparing a value with a gold.
-
-    Attributes:
-        matches: Leaves that match.
-        golds: Leaves of the gold.
-        values: Leaves of the value.
-        differences: The first leaves without a match.
-    """
+    """How many leaves match, how many both sides have, and the first leaves without a match."""
 
     matches: int = 0
     golds: int = 0
@@ -80,29 +65,30 @@ class Comparison:
 
 
 def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True) -> Comparison:
-    """Compare a value with a gold."""
+    """Compare a JSON value with a gold.
+
+    Args:
+        value: The value.
+        gold: The gold.
+        rules: How leaves are compared.
+        shown: Maximum differences to return.
+        extra: Whether leaves that the gold does not have are differences.
+    """
     result = Comparison()
-    differences = _ordered(value, gold, rules, result) if rules.ordered else _unordered(value, gold, rules, result)
-    for difference in differences:  # the result is complete when they are read
-        if len(result.differences) < shown and (extra or difference.golds):
-            path = _path(difference.steps)
-            result.differences.append(Difference(path, difference.golds, difference.values))
+    walk = _ordered if rules.ordered else _unordered
+    for steps, *sides in walk(value, gold, rules, result):  # the result is complete when they are read
+        if len(result.differences) < shown and (extra or sides[0] is not _ABSENT):
+            golds, values = (() if item is _ABSENT else (item,) for item in sides)
+            result.differences.append(Difference(_path(steps), golds, values))
     return result
-
-
-class _Place(NamedTuple):
-    """A ``Difference`` whose path is not written out."""
-
-    steps: Steps
-    golds: tuple[Any, ...]
-    values: tuple[Any, ...]
 
 
 def _is_leaf(value: Any) -> bool:
     return value is not _ABSENT and not (isinstance(value, dict | list) and value)
 
 
-def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[_Place]:
+def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+    """Count the leaves of values whose paths are all different, and yield those without a match."""
     pending: list[tuple[Steps, Any, Any]] = [(None, gold, value)]
     while pending:
         steps, gold, value = pending.pop()
@@ -111,127 +97,93 @@ def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterato
         result.values += value_leaf
         if gold_leaf and value_leaf and _is_match(value, gold, rules):
             result.matches += 1
-        elif gold_leaf:
-            yield _Place(steps, (gold,), () if value is _ABSENT else (value,))
-        elif value_leaf:
-            yield _Place(steps, () if gold is _ABSENT else (gold,), (value,))
+        elif gold_leaf or value_leaf:
+            yield steps, gold, value
         if not (gold_leaf and value_leaf):
-            pending += reversed([*_uneven(steps, gold, value, result)])
+            pending += reversed([*_within(steps, gold, value, result)])
 
 
-def _uneven(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
+    kind, own = _key(value, rules)
+    gold_kind, wanted = _key(gold, rules)
+    return kind == gold_kind and (_is_close(own, wanted, rules) if kind == _NUMBER else own == wanted)
+
+
+def _is_close(value: float, gold: float, rules: Rules) -> bool:
+    try:
+        return value == gold or math.isclose(value, gold, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
+    except OverflowError:  # an integer beyond floats
+        return False
+
+
+def _within(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+    """Yield what stands inside two values, except scalars that are the same, which are counted: most are."""
+    golds, values = _by_step(gold), _by_step(value)
     same = 0
-    for step, inner_gold, inner_value in _pairs(gold, value):
-        if (
-            inner_gold.__class__ in _SCALARS
-            and inner_gold.__class__ is inner_value.__class__
-            and inner_gold == inner_value
-        ):
-            same += 1
-        else:
-            yield (step, steps), inner_gold, inner_value
+    for mine, other in [(golds, values)] if type(gold) is type(value) else [(golds, {}), ({}, values)]:
+        for step, inner in mine.items():
+            inner_value = other.get(step, _ABSENT)
+            if inner.__class__ in _SCALARS and inner.__class__ is inner_value.__class__ and inner == inner_value:
+                same += 1
+            else:
+                yield (step, steps), inner, inner_value
+        for step, inner_value in other.items():
+            if step not in mine:
+                yield (step, steps), _ABSENT, inner_value
     result.golds += same
     result.values += same
     result.matches += same
 
 
-def _pairs(gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    if isinstance(gold, list) and isinstance(value, list):
-        for at, (inner_gold, inner_value) in enumerate(zip_longest(gold, value, fillvalue=_ABSENT)):
-            if inner_gold is not _REMOVED and inner_value is not _REMOVED:
-                yield at, inner_gold, inner_value
-            else:
-                yield from _alone(at, inner_gold, inner_value)
-    elif isinstance(gold, dict) and isinstance(value, dict):
-        for key, inner in gold.items():
-            yield key, inner, value.get(key, _ABSENT)
-        for key, inner in value.items():
-            if key not in gold:
-                yield key, _ABSENT, inner
-    else:
-        for step, inner in _within(gold):
-            yield step, inner, _ABSENT
-        for step, inner in _within(value):
-            yield step, _ABSENT, inner
+def _by_step(value: Any) -> Mapping[Any, Any]:
+    if isinstance(value, list):
+        return {at: item for at, item in enumerate(value) if item is not _REMOVED}
+    return value if isinstance(value, dict) else {}
 
 
-def _alone(at: int, gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    gold, value = (_ABSENT if item is _REMOVED else item for item in (gold, value))
-    if not (gold is _ABSENT and value is _ABSENT):
-        yield at, gold, value
-
-
-def _within(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, dict):
-        return _members(value)
-    return _elements(value, ordered=True) if isinstance(value, list) else iter(())
-
-
-def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
-    key, gold_key = _key(value, rules), _key(gold, rules)
-    if key == gold_key or rules.is_exact:
-        return key == gold_key
-    return key[0] == gold_key[0] == _NUMBER and _is_close(key[1], gold_key[1], rules)
-
-
-def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[_Place]:
+def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+    """Count the leaves of values in which elements of a list have the same path, and yield those without a match."""
     pending: list[tuple[Steps, list[Any], list[Any]]] = [(None, [gold], [value])]
     while pending:
-        steps, golds, values = pending.pop()
-        gold_leaves, value_leaves = ([item for item in items if _is_leaf(item)] for items in (golds, values))
-        rest, value_rest = _unmatched(gold_leaves, value_leaves, rules)
-        result.golds += len(gold_leaves)
-        result.values += len(value_leaves)
-        result.matches += len(gold_leaves) - len(rest)
+        steps, *sides = pending.pop()
+        golds, values = ([item for item in side if _is_leaf(item)] for side in sides)
+        rest, value_rest = _unmatched(golds, values, rules)
+        result.golds += len(golds)
+        result.values += len(values)
+        result.matches += len(golds) - len(rest)
         for pair in zip_longest(rest, value_rest, fillvalue=_ABSENT):
-            yield _Place(steps, *(() if item is _ABSENT else (item,) for item in pair))
-        if len(gold_leaves) < len(golds) or len(value_leaves) < len(values):
-            pending += reversed([*_inside(steps, golds, values)])
-
-
-def _inside(steps: Steps, golds: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[Steps, list[Any], list[Any]]]:
-    for kind, children in ((dict, _members), (list, partial(_elements, ordered=False))):
+            yield steps, *pair
         groups: dict[Any, tuple[list[Any], list[Any]]] = {}
-        for at, containers in enumerate((golds, values)):
-            for container in containers:
-                if isinstance(container, kind):
-                    for step, child in children(container):
-                        groups.setdefault(step, ([], []))[at].append(child)
-        for step, (inner_golds, inner_values) in groups.items():
-            yield (step, steps), inner_golds, inner_values
-
-
-def _members(value: Any) -> Iterator[tuple[Any, Any]]:
-    return iter(value.items())
-
-
-def _elements(value: Any, *, ordered: bool) -> Iterator[tuple[Any, Any]]:
-    return ((at if ordered else None, item) for at, item in enumerate(value) if item is not _REMOVED)
+        for kind in (dict, list):  # the gold's in their order, then the others
+            for number, side in enumerate(sides):
+                for container in side:
+                    if isinstance(container, kind):
+                        for step, child in _by_step(container).items():
+                            place = step if kind is dict else None
+                            groups.setdefault(place, ([], []))[number].append(child)
+        pending += reversed([((step, steps), *inner) for step, inner in groups.items()])
 
 
 def _unmatched(golds: list[Any], values: list[Any], rules: Rules) -> tuple[list[Any], list[Any]]:
-    gold_keys, value_keys = ([_key(item, rules) for item in items] for items in (golds, values))
-    if rules.is_exact:
-        common = Counter(gold_keys) & Counter(value_keys)
-    else:
-        common = Counter(map(_of_others, gold_keys)) & Counter(map(_of_others, value_keys))
-        common.pop(_OTHER, None)
-    golds, gold_keys = _rest(golds, gold_keys, common)
-    values, value_keys = _rest(values, value_keys, common)
-    if rules.is_exact:
+    """Return the leaves at a path without a match, each in order."""
+    if not (golds and values):
         return golds, values
-    taken_golds, taken_values = _close(_numbers(gold_keys), _numbers(value_keys), rules)
-    return (
-        [item for at, item in enumerate(golds) if at not in taken_golds],
-        [item for at, item in enumerate(values) if at not in taken_values],
-    )
-
-
-def _of_others(key: tuple[str, Any]) -> tuple[str, Any]:
-    return _OTHER if key[0] == _NUMBER else key
+    sides = [[(_key(item, rules), item) for item in items] for items in (golds, values)]
+    counts = Counter(key for key, _ in sides[0]) & Counter(key for key, _ in sides[1])
+    common = {key: count for key, count in counts.items() if rules.is_exact or key[0] != _NUMBER}
+    left = [_without_first(side, common) for side in sides]
+    if not rules.is_exact:
+        numbers = [sorted((key[1], at) for at, (key, _) in enumerate(side) if key[0] == _NUMBER) for side in left]
+        taken = _close(numbers[0], numbers[1], rules)
+        left = [
+            [pair for at, pair in enumerate(side) if at not in used] for side, used in zip(left, taken, strict=True)
+        ]
+    rest, value_rest = ([item for _, item in side] for side in left)
+    return rest, value_rest
 
 
 def _key(value: Any, rules: Rules) -> tuple[str, Any]:
+    """Return what is equal for equal leaves."""
     if isinstance(value, str):
         return "text", value if rules.normalize is None else rules.normalize(value)
     if value is None or isinstance(value, bool):
@@ -241,24 +193,26 @@ def _key(value: Any, rules: Rules) -> tuple[str, Any]:
     return "empty", "object" if isinstance(value, dict) else "list"
 
 
-def _rest(items: list[Any], keys: list[Any], taken: Mapping[Any, int]) -> tuple[list[Any], list[Any]]:
-    left = Counter(taken)
-    kept: list[int] = []
-    for at, key in enumerate(keys):
-        if left[key]:
-            left[key] -= 1
+def _without_first(side: list[tuple[Any, Any]], common: Mapping[Any, int]) -> list[tuple[Any, Any]]:
+    """Return keys and items without the first of each key, as many as are common."""
+    left = Counter(common)
+    kept = []
+    for pair in side:
+        if left[pair[0]]:
+            left[pair[0]] -= 1
         else:
-            kept.append(at)
-    return [items[at] for at in kept], [keys[at] for at in kept]
-
-
-def _numbers(keys: Sequence[tuple[str, Any]]) -> list[tuple[float, int]]:
-    return sorted((value, at) for at, (kind, value) in enumerate(keys) if kind == _NUMBER)
+            kept.append(pair)
+    return kept
 
 
 def _close(
     golds: Sequence[tuple[float, int]], values: Sequence[tuple[float, int]], rules: Rules
 ) -> tuple[set[int], set[int]]:
+    """Return the places of golds and values that are matched: as many as possible, of both in order of size.
+
+    The values that are close to a gold are an interval whose ends grow with the gold, so the smallest of both match, or one of them
+    matches nothing.
+    """
     taken_golds, taken_values = set[int](), set[int]()
     gold_at = value_at = 0
     while gold_at < len(golds) and value_at < len(values):
@@ -274,13 +228,6 @@ def _close(
     return taken_golds, taken_values
 
 
-def _is_close(value: float, gold: float, rules: Rules) -> bool:
-    try:
-        return value == gold or math.isclose(value, gold, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
-    except OverflowError:  # an integer beyond floats
-        return False
-
-
 def _path(steps: Steps) -> Path:
     path = []
     while steps is not None:
@@ -294,37 +241,28 @@ def without(value: Any, paths: Sequence[Path]) -> Any:
     for path in paths:
         containers = [value]
         for step in path.steps[:-1]:
-            containers = [child for item in containers for child in _children(item, step)]
+            containers = [item[place] for item in containers for place in _places(item, step)]
         for item in containers:
-            _remove(item, path.steps[-1])
-    return _emptied(value) if paths else value
-
-
-def _children(value: Any, step: str | int | None) -> list[Any]:
-    if isinstance(step, str):
-        return [value[step]] if isinstance(value, dict) and step in value else []
-    if not isinstance(value, list):
-        return []
-    if step is None:
-        return value
-    return [value[step]] if -len(value) <= step < len(value) else []
-
-
-def _remove(value: Any, step: str | int | None) -> None:
-    if isinstance(step, str) and isinstance(value, dict):
-        value.pop(step, None)
-    elif step is None and isinstance(value, list):
-        value[:] = [_REMOVED] * len(value)
-    elif isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
-        value[step] = _REMOVED
-
-
-def _emptied(value: Any) -> Any:
-    pending = [value]
-    while pending:
+            for place in _places(item, path.steps[-1]):
+                if isinstance(item, dict):
+                    del item[place]
+                else:
+                    item[place] = _REMOVED
+    pending = [value] if paths else []
+    while pending:  # a list whose elements are all removed is empty
         item = pending.pop()
         if isinstance(item, list) and all(child is _REMOVED for child in item):
             item.clear()
         elif isinstance(item, dict | list):
             pending += item.values() if isinstance(item, dict) else item
     return value
+
+
+def _places(value: Any, step: str | int | None) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return [step] if isinstance(step, str) and step in value else []
+    if not isinstance(value, list) or isinstance(step, str):
+        return []
+    if step is None:
+        return range(len(value))
+    return [step] if -len(value) <= step < len(value) else []
