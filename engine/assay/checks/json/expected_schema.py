@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
-from assay.expressions.lane import Lane, field_of, plain, plain_type, rowwise, text
+from assay.expressions.lane import Lane, plain, plain_type, positions, rowwise, text
 from assay.expressions.mixed import without_nulls
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.thresholds import THRESHOLDS
@@ -50,69 +51,32 @@ def schema_keys(schema: Any) -> list[str]:
     return [mended(key) for key in schema]
 
 
-def _keys_or_problem(schema: str) -> dict[str, Any]:
+def _keys_or_problem(schema: Any) -> dict[str, Any]:
     try:
         return {"keys": schema_keys(schema), "problem": None}
     except ValueError as error:
         return {"keys": None, "problem": str(error)}
 
 
+def _keys_of_structs(schemas: pl.Series) -> pl.Series:
+    distinct, which = distinct_rows(schemas.drop_nulls())
+    answers = pl.Series([*map(_keys_or_problem, distinct.to_list())], dtype=_KEYS)
+    return answers.gather(which).gather(positions(schemas.is_not_null())).alias(schemas.name)
+
+
 def _keys_expr(schema: pl.Schema) -> pl.Expr:
-    if OUTPUT_SCHEMA not in schema:
-        return _keys_of_column(OUTPUT_SCHEMA_CAMEL, schema)
-    keys = _keys_of_column(OUTPUT_SCHEMA, schema)
-    if OUTPUT_SCHEMA_CAMEL not in schema:
-        return keys
-    return (
-        pl.when(pl.col(OUTPUT_SCHEMA).is_not_null()).then(keys).otherwise(_keys_of_column(OUTPUT_SCHEMA_CAMEL, schema))
-    )
-
-
-def _keys_of_column(name: str, schema: pl.Schema) -> pl.Expr:
-    dtype = plain_type(schema.get(name, pl.Null()))
-    values = plain(pl.col(name), schema[name]) if name in schema else pl.lit(None)
-    if not isinstance(dtype, pl.Struct):
-        result = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
-        return pl.coalesce(result, _keys_struct(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
-    return _struct_keys(values, dtype)
-
-
-def _keys_struct(keys: pl.Expr, problem: pl.Expr) -> pl.Expr:
-    return pl.struct(keys=keys, problem=problem).cast(_KEYS)
-
-
-def _present(values: pl.Expr, dtype: pl.Struct) -> pl.Expr:
-    names = [field.name for field in dtype.fields]
-    if not names:
-        return pl.lit([], dtype=pl.List(pl.String))
-    return pl.concat_list(
-        pl.when(field_of(values, dtype, name).is_not_null()).then(pl.lit(name)) for name in names
-    ).list.drop_nulls()
-
-
-def _struct_keys(values: pl.Expr, dtype: pl.Struct) -> pl.Expr:
-    fields = dict(dtype.to_schema())
-    keys = _present(values, dtype)
-    problem: pl.Expr = pl.when(keys.list.len() == 0).then(pl.lit(_EMPTY))
-    if (properties := fields.get("properties", pl.Null())) != pl.Null:
-        value = values.struct.field("properties")
-        if isinstance(properties, pl.Struct):
-            keys = pl.when(value.is_not_null()).then(_present(value, properties)).otherwise(keys)
+    """Return the keys of each row's schema, in whichever spelling it has one, or the problem with it."""
+    answers: list[pl.Expr] = []
+    for name in (OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL):
+        dtype = plain_type(schema.get(name, pl.Null()))
+        if dtype == pl.Null:
+            continue
+        values = plain(pl.col(name), schema[name])
+        if isinstance(dtype, pl.Struct):
+            answers.append(values.map_batches(_keys_of_structs, _KEYS, is_elementwise=True))
         else:
-            problem = pl.when(value.is_not_null()).then(pl.lit(_BAD_PROPERTIES)).otherwise(problem)
-    if (required := fields.get("required", pl.Null())) != pl.Null:
-        value = values.struct.field("required")
-        valid = pl.lit(value=False)
-        if isinstance(required, pl.List) and required.inner in (pl.String, pl.Null):
-            valid = value.list.eval(pl.element().is_not_null()).list.all()
-            keys = pl.when(value.is_not_null()).then(value.cast(pl.List(pl.String))).otherwise(keys)
-        elif isinstance(required, pl.List):
-            valid = value.list.len() == 0
-            keys = pl.when(value.is_not_null()).then(pl.lit([], dtype=pl.List(pl.String))).otherwise(keys)
-        invalid = pl.when(valid.not_()).then(pl.lit(_BAD_REQUIRED))
-        problem = pl.when(value.is_not_null()).then(invalid).otherwise(problem)
-    problem = pl.when(values.is_null()).then(pl.lit(_NONE)).otherwise(problem)
-    return _keys_struct(pl.when(problem.is_null()).then(keys), problem)
+            answers.append(rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True))
+    return pl.coalesce(*answers, pl.struct(keys=None, problem=pl.lit(_NONE)).cast(_KEYS))
 
 
 _SCHEMA_KEYS = Lane("schema-keys", _keys_expr)

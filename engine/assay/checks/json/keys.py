@@ -8,8 +8,7 @@ from pydantic import Field
 from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.checks.json.expected_schema import SCHEMA_RESULT, output_schema, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
-from assay.expressions.lane import is_small, on_rows, text
-from assay.expressions.text import WHITESPACE, begins_with
+from assay.expressions.lane import rowwise, text
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.params import Params
 
@@ -42,33 +41,19 @@ class JsonValid(Check):
         return JSON_VALID.col
 
     def reason(self, row: Row) -> str:
-        return _reason_invalid(row["completion"])
+        return not_json(row["completion"])
 
     def reason_expr(self) -> pl.Expr:
-        return text().map_batches(_why_invalid, return_dtype=pl.String, is_elementwise=True)
+        return rowwise(text(), not_json, pl.String)
 
     def explain(self) -> str:
         return _COLUMNS
 
 
-def _reason_invalid(value: str) -> str:
-    trimmed = value.strip()
+def not_json(text: str) -> str:
+    """Return why a text that is not JSON is not."""
+    trimmed = text.strip()
     return _EMPTY if not trimmed else _FENCED if trimmed.startswith("```") else _INVALID
-
-
-def _why_invalid(values: pl.Series) -> pl.Series:
-    if is_small(values):
-        reasons = (None if value is None else _reason_invalid(value) for value in values.to_list())
-        return pl.Series(values.name, reasons, dtype=pl.String)
-    texts = pl.col(values.name)
-    possible = (texts == "") | begins_with(texts, f"`{WHITESPACE}")
-    return values.to_frame().select_seq(on_rows(texts, possible, _why_empty_or_fenced, pl.String, _INVALID)).to_series()
-
-
-def _why_empty_or_fenced(texts: pl.Series) -> pl.Series:
-    trimmed = pl.col(texts.name).str.strip_chars_start(WHITESPACE)
-    reason = pl.when(trimmed == "").then(pl.lit(_EMPTY)).when(trimmed.str.starts_with("```")).then(pl.lit(_FENCED))
-    return texts.to_frame().select_seq(reason.otherwise(pl.lit(_INVALID))).to_series()
 
 
 class KeysParams(Params):

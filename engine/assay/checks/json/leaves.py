@@ -110,8 +110,10 @@ def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
 
 
 def _is_close(value: float, gold: float, rules: Rules) -> bool:
+    if value == gold or rules.is_exact:
+        return value == gold
     try:
-        return value == gold or math.isclose(value, gold, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
+        return math.isclose(value, gold, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
     except OverflowError:  # an integer beyond floats
         return False
 

@@ -1,15 +1,15 @@
 """The check of a JSON value: json_match."""
 
 import json
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind
-from assay.checks.json.leaves import Comparison, Difference, Rules, compared, without
-from assay.checks.json.schemas import json_value, not_json, place_of, shown_value
+from assay.checks.json.keys import not_json
+from assay.checks.json.leaves import Difference, Rules, compared, without
+from assay.checks.json.schemas import json_value, place_of, shown_value
 from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
@@ -118,15 +118,15 @@ class JsonMatch(PairCheck):
             return 0.0, not_json(value)
         extra = self.params.score in ("equal", "f1")
         expected = _expected(gold, self._ignored)
-        comparison = compared(without(parsed, self._ignored), expected, self._rules, shown=_SHOWN + 1, extra=extra)
-        score = self._score(comparison)
-        return score, "" if score == 1.0 else _reason(comparison.differences)
-
-    def _score(self, result: Comparison) -> float:
+        result = compared(without(parsed, self._ignored), expected, self._rules, shown=_SHOWN + 1, extra=extra)
         share = result.matches / result.golds
         f1 = 2 * result.matches / (result.golds + result.values)
         scores = {"share": share, "f1": f1, "equal": float(f1 == 1.0), "subset": float(share == 1.0)}
-        return scores[self.params.score]
+        score = scores[self.params.score]
+        if score == 1.0:
+            return score, ""
+        more = "; and more" if len(result.differences) > _SHOWN else ""
+        return score, "; ".join(map(_fault, result.differences[:_SHOWN])) + more
 
     @cached_property
     def own_gold(self) -> str:
@@ -134,12 +134,9 @@ class JsonMatch(PairCheck):
 
     @cached_property
     def _rules(self) -> Rules:
-        return Rules(
-            ordered=self.params.lists == "ordered",
-            normalize=None if self.params.strings is None else normalizer(self.params.strings),
-            rel_tol=self.params.rel_tol,
-            abs_tol=self.params.abs_tol,
-        )
+        params = self.params
+        normalize = None if params.strings is None else normalizer(params.strings)
+        return Rules(params.lists == "ordered", normalize, params.rel_tol, params.abs_tol)
 
     @cached_property
     def _ignored(self) -> tuple[Path, ...]:
@@ -154,12 +151,8 @@ class JsonMatch(PairCheck):
 
 @cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))
 def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
+    """Return the value of a gold without what is ignored; it must not be changed."""
     return without(json_value(gold), ignored)
-
-
-def _reason(differences: Sequence[Difference]) -> str:
-    reasons = [*map(_fault, differences[:_SHOWN])]
-    return "; ".join(reasons) + ("; and more" if len(differences) > _SHOWN else "")
 
 
 def _fault(difference: Difference) -> str:
@@ -167,8 +160,5 @@ def _fault(difference: Difference) -> str:
     if not difference.golds:
         return f"{place} is not expected"
     gold = shown_value(difference.golds[0])
-    return (
-        f"{place} is {shown_value(difference.values[0])}, not {gold}"
-        if difference.values
-        else f"{place} is missing: {gold}"
-    )
+    values = difference.values
+    return f"{place} is {shown_value(values[0])}, not {gold}" if values else f"{place} is missing: {gold}"

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
-from assay.checks.json.schemas import compiled, json_value, not_json
+from assay.checks.json.keys import not_json
+from assay.checks.json.schemas import compiled, json_value
 from assay.checks.pairs import Answer, PairCheck
 from assay.errors import encodable
 from assay.expressions.json import NOT_JSON

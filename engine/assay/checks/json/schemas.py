@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from assay.checks.json.keys import JsonValid
 from assay.checks.json.schema_cost import SchemaCost, cost_of
 from assay.checks.json.schema_process import Task, evaluated
 from assay.errors import SHOWN, printable
@@ -35,7 +34,6 @@ _LONG_NUMBER = 10**SHOWN
 _NO_MATCH = "does not match the schema"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
 _OPENING = ("{", "[")
-_VALID = JsonValid()
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # ``dumps`` would build an encoder for each value
 
 
@@ -48,11 +46,6 @@ def json_value(text: str) -> Any:
     if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
         return value
     return on_any_stack(lambda: json.loads(mended(_encode(value))))
-
-
-def not_json(text: str) -> str:
-    """Return why a text that is not JSON is none: the reason of ``json_valid``."""
-    return _VALID.reason({"completion": text})
 
 
 def shown_value(value: Any) -> str:
