@@ -11,9 +11,8 @@ from hostile import hostile_pieces
 from assay import load_verifier, score
 from assay.checks.json import schema_process
 from assay.checks.tools.bfcl import bfcl_difference
-from assay.checks.tools.docs import function_docs
 from assay.checks.tools.equality import difference, equal
-from assay.checks.tools.golds import expected_calls, expected_names
+from assay.checks.tools.golds import expected_calls, expected_names, function_docs
 from assay.checks.tools.tool_calls import MAX_COMPARISONS
 from assay.scoring.reference import score_rows
 from assay.steps.tool_calls.calls import calls_text

@@ -6,6 +6,7 @@ argument that may be absent has ``""`` among its values.
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from operator import eq
 from typing import Any
 
@@ -52,14 +53,9 @@ def bfcl_difference(
             return Difference(name, value, ABSENT)
         if (kind := _misfit(value, properties[name], _allowed(expected[name]))) is not None:
             return Difference(name, value, expected[name], kind)
-    return None if got.keys() >= expected.keys() else _first_absent(got, expected, ignored)
-
-
-def _first_absent(got: Mapping[str, Any], expected: Mapping[str, Any], ignored: frozenset[str]) -> Difference | None:
-    for name, values in expected.items():
-        if name not in got and name not in ignored and _OPTIONAL not in _texts(_allowed(values)):
-            return _absent(name, expected)
-    return None
+    absent = (name for name in expected if name not in got and name not in ignored)
+    needed = next((name for name in absent if _OPTIONAL not in _texts(_allowed(expected[name]))), None)
+    return None if needed is None else _absent(needed, expected)
 
 
 def _absent(name: str, expected: Mapping[str, Any]) -> Difference:
@@ -79,13 +75,15 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
+    """Return what a value should be, in words; None if it is allowed."""
     doc = _mapping(doc)
     declared = doc.get("type")
     kind, words = _TYPES.get(declared, _UNKNOWN) if type(declared) is str else _UNKNOWN
     if type(value) is kind and kind in _ATOMS and value in allowed:
         return None
     if kind is float and type(value) is int:
-        value = _as_float(value)
+        with suppress(OverflowError):
+            value = float(value)
     items = _mapping(doc.get("items")).get("type") if kind is list else None
     item_kind = _TYPES.get(items, (None, ""))[0] if isinstance(items, str) else None
     if type(value) is kind and (item_kind is None or _has_items(value, item_kind, allowed)):
@@ -104,18 +102,12 @@ def _any_of(allowed: Sequence[Any]) -> str:
     return shown(values[0]) if len(values) == 1 else f"one of {shown(values)}"
 
 
-def _as_float(value: int) -> float | int:
-    try:
-        return float(value)
-    except OverflowError:
-        return value
-
-
 def _first_type(allowed: Sequence[Any]) -> type | None:
     return next((type(value) for value in allowed if not (type(value) is str and value == _OPTIONAL)), None)
 
 
 def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
+    """Return whether the items of a list are of a type, or of the type of the first item of a list that is allowed."""
     kinds = {type(item) for item in value}
     if kinds <= {kind}:
         return bool(allowed)
@@ -125,10 +117,16 @@ def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
 
 
 def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]) -> bool:
+    """Return whether a value of the declared type is allowed."""
     if kind is dict:
         return any(_object_fits(value, other) for other in allowed)
     if kind is list and item_kind is dict:
-        return any(_objects_fit(value, other) for other in allowed)
+        lists = [[] if isinstance(other, str) and not other else other for other in allowed]
+        return any(
+            all(map(_object_fits, value, other))
+            for other in lists
+            if isinstance(other, list) and len(other) == len(value)
+        )
     if kind is str:
         return _plain(value) in [_plain(other) for other in _texts(allowed)]
     if kind is list:
@@ -150,14 +148,6 @@ def _object_fits(value: Any, allowed: Any) -> bool:
         if key not in allowed or not _is_among(_plain(inner), [_plain(other) for other in _allowed(allowed[key])]):
             return False
     return all(key in value or _OPTIONAL in _texts(_allowed(values)) for key, values in allowed.items())
-
-
-def _objects_fit(value: list[Any], allowed: Any) -> bool:
-    if isinstance(allowed, str) and not allowed:
-        allowed = []
-    if not isinstance(allowed, list) or len(value) != len(allowed):
-        return False
-    return all(_object_fits(inner, other) for inner, other in zip(value, allowed, strict=True))
 
 
 def _is_among(value: Any, allowed: Sequence[Any]) -> bool:

@@ -54,26 +54,17 @@ class ToolF1(CallsCheck):
     def judge_calls(self, calls: list[Call], gold: tuple[str, ...]) -> tuple[float, str]:
         expected = dict.fromkeys(map(self.same_name, gold))
         called = dict.fromkeys(self.same_name(call["name"]) for call in calls if isinstance(call["name"], str))
-        both = sum(name in expected for name in called)
         missing = [name for name in expected if name not in called]
         extra = [name for name in called if name not in expected]
-        return _f1(both, len(called), len(expected)), _missing_or_extra(missing, extra)
+        parts = [f"does not call {listed_names(missing)}"] if missing else []
+        parts += [f"calls {listed_names(extra)}, which is not expected"] if extra else []
+        if both := len(called) - len(extra):
+            precision, recall = both / len(called), both / len(expected)
+            return 2 * precision * recall / (precision + recall), "; ".join(parts)
+        return float(not called and not expected), "; ".join(parts)
 
     def claim(self) -> str:
         return f"calls {listed_names([*self._own])}" if self._own else "makes no tool call"
-
-
-def _f1(both: int, called: int, expected: int) -> float:
-    if not both:
-        return float(called == expected == 0)
-    precision, recall = both / called, both / expected
-    return 2 * precision * recall / (precision + recall)
-
-
-def _missing_or_extra(missing: Sequence[str], extra: Sequence[str]) -> str:
-    parts = [f"does not call {listed_names([*missing])}"] if missing else []
-    parts += [f"calls {listed_names([*extra])}, which is not expected"] if extra else []
-    return "; ".join(parts)
 
 
 class TrajectoryParams(CallsParams):
@@ -133,28 +124,22 @@ class ToolTrajectory(CallsCheck):
 
     def judge_calls(self, calls: list[Call], gold: tuple[str, ...] | None) -> tuple[float, str]:
         names = [self.same_name(call["name"]) for call in calls]
-        reason = self._not_called(names) or self._miscounted(names)
+        reason = self._unfit(names)
         if not reason and gold is not None:
             reason = self._out_of_order(names, [self.same_name(name) for name in gold])
         return float(not reason), reason
 
-    def _not_called(self, names: Sequence[Any]) -> str:
+    def _unfit(self, names: Sequence[Any]) -> str:
+        """Return which functions are not called, or must not be, or how many calls there are too few or too many."""
         present = {name for name in names if isinstance(name, str)}
-        missing = [name for name in self.params.called if self.same_name(name) not in present]
-        if missing:
+        if missing := [name for name in self.params.called if self.same_name(name) not in present]:
             return f"does not call {listed_names(missing)}"
-        unwanted = [name for name in self.params.not_called if self.same_name(name) in present]
-        return f"calls {listed_names(unwanted)}, which it must not" if unwanted else ""
-
-    def _miscounted(self, names: Sequence[Any]) -> str:
+        if unwanted := [name for name in self.params.not_called if self.same_name(name) in present]:
+            return f"calls {listed_names(unwanted)}, which it must not"
         least, most, pattern = self.params.min, self.params.max, self.same_name(self.params.of)
-        if least is None and most is None:
-            return ""
-        count = (
-            len(names)
-            if pattern == "*"
-            else sum(isinstance(name, str) and fnmatchcase(name, pattern) for name in names)
-        )
+        count = len(names)
+        if pattern != "*" and (least, most) != (None, None):
+            count = sum(isinstance(name, str) and fnmatchcase(name, pattern) for name in names)
         what = f"{count} call{'s' * (count != 1)}" + ("" if pattern == "*" else f" of {name_text(self.params.of)}")
         if least is not None and count < least:
             return f"{what}, at least {least} expected"

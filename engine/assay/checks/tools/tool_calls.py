@@ -11,9 +11,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from assay.checks.base import Example
 from assay.checks.tools.base import CallsCheck, CallsParams
 from assay.checks.tools.bfcl import bfcl_difference
-from assay.checks.tools.docs import TOOLS, function_docs
 from assay.checks.tools.equality import Difference, call_text, difference, listed_names, name_text, shown
-from assay.checks.tools.golds import ExpectedCall, expected_calls
+from assay.checks.tools.golds import TOOLS, ExpectedCall, expected_calls, function_docs
 from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call
 from assay.values.references import OF_ROW
@@ -155,7 +154,9 @@ class ToolCalls(CallsCheck):
 
     def judge_calls(self, calls: list[Call], gold: tuple[ExpectedCall, ...]) -> tuple[float, str]:
         if self.params.arguments == "bfcl":
-            self._check_docs(gold)
+            unknown = [call.name for call in gold if self.same_name(call.name) not in self._docs]
+            if unknown:
+                raise ValueError(f"`tools` has no function {listed_names(unknown)}, which is expected")
         is_share = self.params.score == "share"
         if len(calls) != len(gold) and not is_share and len(calls) * len(gold) > MAX_COMPARISONS:
             return 0.0, _numbers(calls, gold)
@@ -165,11 +166,6 @@ class ToolCalls(CallsCheck):
         if matching.matched == most:
             return 1.0, ""
         return (matching.matched / most if is_share else 0.0), _reason(calls, gold, matching)
-
-    def _check_docs(self, gold: Sequence[ExpectedCall]) -> None:
-        unknown = [call.name for call in gold if self.same_name(call.name) not in self._docs]
-        if unknown:
-            raise ValueError(f"`tools` has no function {listed_names(unknown)}, which is expected")
 
     @cached_property
     def _docs(self) -> Mapping[str, dict[str, Any]]:
@@ -184,30 +180,24 @@ class ToolCalls(CallsCheck):
             if isinstance(call["name"], str):
                 free[self.same_name(call["name"])].append(at)
         names = [self.same_name(call.name) for call in gold]
-        comparisons = sum(len(free[name]) for name in names)
-        if comparisons > MAX_COMPARISONS:
+        if sum(len(free[name]) for name in names) > MAX_COMPARISONS:
             raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
         used: set[int] = set()
-        missing = [
-            (number, expected)
-            for number, (name, expected) in enumerate(zip(names, gold, strict=True))
-            if not self._take(calls, free[name], name, expected, used)
-        ]
+        missing: list[tuple[str, ExpectedCall]] = []
+        for name, expected in zip(names, gold, strict=True):
+            match = next((at for at in free[name] if self._compare(calls[at], name, expected)[0]), None)
+            if match is None:
+                missing.append((name, expected))
+            else:
+                free[name].remove(match)
+                used.add(match)
         extra = next((call for at, call in enumerate(calls) if at not in used), None)
         if not missing:
             return _Matching(len(used), None, None, extra)
-        number, expected = missing[0]
-        rest = free[names[number]]
-        nearest = (rest[0], self._compare(calls[rest[0]], names[number], expected)[1]) if rest else None
-        return _Matching(len(used), expected, nearest, extra)
-
-    def _take(self, calls: Sequence[Call], free: list[int], name: str, expected: ExpectedCall, used: set[int]) -> bool:
-        at = next((at for at in free if self._compare(calls[at], name, expected)[0]), None)
-        if at is None:
-            return False
-        free.remove(at)
-        used.add(at)
-        return True
+        name, expected = missing[0]
+        nearest = next(iter(free[name]), None)
+        why = None if nearest is None else (nearest, self._compare(calls[nearest], name, expected)[1])
+        return _Matching(len(used), expected, why, extra)
 
     def _in_order(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
         matched, missing, nearest = 0, None, None

@@ -10,9 +10,8 @@ from pydantic import Field, field_validator
 from assay.checks.base import Example, Traits
 from assay.checks.json.schemas import Schema, compiled, json_value
 from assay.checks.tools.base import CallsCheck, CallsParams
-from assay.checks.tools.docs import TOOLS, function_docs
 from assay.checks.tools.equality import listed_names, name_text, shown
-from assay.checks.tools.golds import CACHE_BYTES, bytes_of
+from assay.checks.tools.golds import CACHE_BYTES, TOOLS, bytes_of, function_docs
 from assay.steps.tool_calls.calls import Call
 from assay.system.cache import cached_within
 
@@ -95,20 +94,13 @@ def _json_schema_text(text: str) -> str:
         if isinstance(value, list):
             stack += [(inner, False) for inner in value]
         elif isinstance(value, dict):
-            if not is_properties:
-                _translate_type(value)
+            kind = None if is_properties else value.get("type")
+            given = kind if isinstance(kind, list) else [kind]
+            kinds = [_TYPES.get(item.lower(), item.lower()) for item in given if isinstance(item, str)]
+            if _ANY in kinds and len(kinds) == len(given):
+                del value["type"]
+            elif len(kinds) == len(given):
+                value["type"] = kinds if isinstance(kind, list) else kinds[0]
             names = value.keys() if is_properties else value.keys() - _DATA
             stack += [(value[name], name == "properties" and not is_properties) for name in names]
     return json.dumps(schema)
-
-
-def _translate_type(schema: dict[str, Any]) -> None:
-    kind = schema.get("type")
-    given = kind if isinstance(kind, list) else [kind]
-    kinds = [_TYPES.get(item.lower(), item.lower()) for item in given if isinstance(item, str)]
-    if len(kinds) < len(given):
-        return
-    if _ANY in kinds:
-        del schema["type"]
-    else:
-        schema["type"] = kinds if isinstance(kind, list) else kinds[0]
