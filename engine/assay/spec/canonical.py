@@ -12,7 +12,7 @@ from assay.checks.registry import BUILTIN
 from assay.errors import InputError, SpecError, printable, quoted
 from assay.names import NATIVE
 from assay.spec.check_classes import plugins_to_import
-from assay.spec.reader import LABELS
+from assay.spec.fields import LABELS
 from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import polars as pl
 
@@ -15,7 +15,6 @@ from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.regex.flavors import PACKAGE
 from assay.expressions.regex.search import search_all
 from assay.steps.subject import Subject
-from assay.system.documents import Place
 from assay.values.references import Reference, gold_text
 
 Role = Literal["weight", "gate", "penalty"]
@@ -274,29 +273,3 @@ def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckS
     parts = tuple(check_spec(part, inside) for part in fields.get("parts", ()))
     given |= {"when": condition, "outline": outline, "above": above, "parts": parts, "name": fields.get("label", "")}
     return CheckSpec(**given)
-
-
-class Reader(Protocol):
-    """What the readers of parts of a spec need of the reader of the whole; see ``SpecReader``."""
-
-    problems: list[str]
-    strict: bool
-    load_plugins: bool
-
-    def problem(self, path: Place, message: str) -> None: ...
-
-    def unknown(self, path: Place, allowed: tuple[str, ...]) -> None: ...
-
-    def fields(
-        self, data: Any, path: Place, allowed: tuple[str, ...], ignored: tuple[str, ...] = ()
-    ) -> dict[str, Any] | None: ...
-
-    def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any: ...
-
-    def choice(self, fields: Mapping[str, Any], path: Place, name: str, choices: Sequence[str]) -> str: ...
-
-    def number(self, fields: Mapping[str, Any], path: Place, default: float, lowest: float = 0.0) -> float: ...
-
-    def check(self, data: Any, path: Place, depth: int = 0) -> dict[str, Any] | None: ...
-
-    def included(self, path: Any, place: Place) -> dict[str, Any] | None: ...

@@ -9,8 +9,8 @@ from assay.checks.registry import CHECKS
 from assay.classes.registry import registered_configs
 from assay.expressions.regex.flavors import pattern_schemas
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
+from assay.spec.fields import CHECK_FIELDS, LABELS, CheckFields, ClassFields, Fields, VerifierFields
 from assay.spec.pipeline import CONDITION_TESTS, SOURCE_NAMES
-from assay.spec.reader import CHECK_FIELDS, COMBINE
 from assay.spec.scorers import SCORERS
 from assay.steps.base import Step
 from assay.steps.first_of import FirstOf
@@ -142,8 +142,6 @@ def _required(name: str, kind: type[Step]) -> list[dict[str, Any]]:
     return rules
 
 
-_ID = {"type": ["string", "null"], "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7f]+$"}
-_NULL = {"type": "null"}
 _SCALARS = ["string", "number", "boolean", "null"]
 _FALSE = {"enum": [False, None]}
 _NOT_IN_GROUPS = {"gate": _FALSE, "required": _FALSE, "penalty": {"enum": [0, None]}}
@@ -193,44 +191,35 @@ def _both_spellings(fields: dict[str, Any]) -> dict[str, Any]:
     return {spelling: schema for name, schema in fields.items() for spelling in both_cases(name)}
 
 
-_WEIGHT = {"type": ["number", "null"], "minimum": 0}
+def _fields_of(model: type[Fields], **others: Any) -> dict[str, Any]:
+    """Return the schemas of fields that a model describes, in both spellings, null being the default; others replace those of the model."""
+    fields: dict[str, Any] = {}
+    for name, schema in model.model_json_schema(by_alias=True)["properties"].items():
+        given = {key: value for key, value in schema.items() if key != "title" and value not in (None, "")}
+        if isinstance(kind := given.get("type"), str):
+            given["type"] = [kind, "null"]
+        if "enum" in given:
+            given = {key: value for key, value in given.items() if key != "type"} | {"enum": [*given["enum"], None]}
+        fields[name] = given
+    return _both_spellings(fields | others)
 
 
 def _verifier() -> dict[str, Any]:
-    threshold = {"type": ["number", "null"], "default": 1.0, "description": "Lowest score with which an output passes."}
-    common = {
-        "$schema": {"type": "string"},
-        "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
-        "name": {"type": ["string", "null"], "description": "Display name; by default the id."},
-        "description": {"type": ["string", "null"], "description": "What it is for."},
-        "version": {"type": ["string", "number", "null"], "description": "Its version, kept in results."},
-    }
-    native = {
-        **common,
-        "kind": {"enum": [NATIVE, None], "default": NATIVE},
-        "combine": {
-            "enum": [*COMBINE, None],
-            "default": COMBINE[0],
-            "description": "How the scores of weighted checks make the base of the score.",
-        },
-        "range": {
-            "anyOf": [
-                {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-                _NULL,
-            ],
-            "default": [0, 1],
-            "description": "Lowest and highest score, to which it is cut; null for no limits.",
-        },
-        **_both_spellings({"passThreshold": threshold}),
-        "checks": {"type": "array", "minItems": 1, "items": ref("check")},
-    }
+    """Describe a native verifier, or one that names a verifier class, with the params of the registered classes."""
+    limits = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    range_ = {"anyOf": [limits, _NULL], "default": [0, 1]}
+    range_["description"] = VerifierFields.model_fields["range"].description or ""
+    native = _fields_of(
+        VerifierFields,
+        **{"$schema": {"type": "string"}, "kind": {"enum": [NATIVE, None], "default": NATIVE}, "range": range_},
+        checks={"type": "array", "minItems": 1, "items": ref("check")},
+    )
     kind = {"type": "string", "not": {"const": IN_PROCESS}, "description": "native, or a registered verifier class."}
-    by_class = {
-        **common,
-        "kind": kind,
-        **_both_spellings({"passThreshold": {**threshold, "minimum": 0}}),
-        "params": {"type": ["object", "null"]},
-    }
+    by_class = _fields_of(
+        ClassFields, **{"$schema": {"type": "string"}, "kind": kind, "params": {"type": ["object", "null"]}}
+    )
+    for spelling in both_cases("passThreshold"):
+        by_class[spelling] = {**by_class[spelling], "minimum": 0}
     bounded = {"minimum": 0, "maximum": 1}
     rules = [
         {
@@ -313,41 +302,22 @@ def _pairs(names: Sequence[str]) -> list[list[str]]:
 
 
 def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
+    """Describe the fields that every check has; a name and a description may be params."""
     names = [name for check in types for name in (check.type, *check.traits.aliases)]
-    flag = {"type": ["boolean", "null"], "default": False}
-    of_group = {"checks": {"type": ["array", "null"]}, "check": {"type": ["object", "null"]}}
-    fields = {
-        "id": {**_ID, "description": "Unique in the verifier; by default the type."},
-        "type": {"anyOf": [{"enum": names}, {"type": "string"}]},
-        "kind": {"type": "string", "description": "A registered verifier class, instead of a type."},
-        "name": {"description": "Display name."},
-        "description": {"description": "What the check is for."},
-        "weight": {"type": ["number", "null"], "default": 1.0, "description": "Share of the score."},
-        "required": {**flag, "description": "The output cannot pass if this check scores below 1."},
-        "negate": {**flag, "description": "Invert the score: 1 - score."},
-        "gate": {**flag, "description": "Multiply the score by this check's instead of giving it a weight."},
-        "penalty": {**_WEIGHT, "description": "Take this times (1 - score) off the score, instead of a weight."},
-        "threshold": {
-            "type": ["number", "null"],
-            "description": "Score 1.0 from here on, and 0.0 below; before `negate`.",
-        },
-        "on": {"anyOf": [ref("subject"), _NULL]},
-        "extract": {"anyOf": [ref("subject"), _NULL], "description": "Another name of `on`."},
-        "goldOn": {"anyOf": [ref("steps"), _NULL], "description": "Steps that each gold takes."},
-        "notFound": {
-            "enum": ["fail", "pass", None],
-            "default": "fail",
-            "description": "What becomes of an output in which the steps of `on` find nothing.",
-        },
-        "missingGold": {
-            "enum": ["unscored", "fail", "pass", None],
-            "default": "unscored",
-            "description": "What becomes of a row without a gold that can be used.",
-        },
-        "when": {"anyOf": [ref("condition"), _NULL]},
-        "params": {"type": ["object", "null"]},
-    }
-    return {**_both_spellings(fields), **of_group}
+    subject = {"anyOf": [ref("subject"), _NULL]}
+    return _fields_of(
+        CheckFields,
+        **{label: {"description": CheckFields.model_fields[label].description} for label in LABELS},
+        type={"anyOf": [{"enum": names}, {"type": "string"}]},
+        kind={"type": "string", "description": "A registered verifier class, instead of a type."},
+        on=subject,
+        extract={**subject, "description": "Another name of `on`."},
+        goldOn={"anyOf": [ref("steps"), _NULL], "description": "Steps that each gold takes."},
+        when={"anyOf": [ref("condition"), _NULL]},
+        params={"type": ["object", "null"]},
+        checks={"type": ["array", "null"]},
+        check={"type": ["object", "null"]},
+    )
 
 
 def _params_schema(check: type[Check]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.search import check_pattern
 from assay.functions.check import Registered
-from assay.spec.check import Condition, Reader
+from assay.spec.check import Condition
+from assay.spec.fields import CheckFields, Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
 from assay.steps.regex import PatternParams
@@ -129,16 +130,12 @@ def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, pa
             continue
         if name != check.golds.param and is_reference(item):
             reader.problem(place, "a reference stands for the whole list here: {column: path}")
-        elif name == check.golds.param:
-            _misread_gold(reader, item, place)
-
-
-def _misread_gold(reader: Reader, item: Any, place: Place) -> None:
-    if isinstance(item, Mapping) and not is_reference(item):
-        reader.problem(place, f"expected a text or {{column: path}}, got {named(item)}")
-    for at, inner in enumerate(item if isinstance(item, list) else ()):
-        if isinstance(inner, Mapping) and not misread(reader, inner, (*place, at)):
-            reader.problem((*place, at), "a reference is a value, or an item of its list, not of a list in that list")
+        elif name == check.golds.param and isinstance(item, Mapping) and not is_reference(item):
+            reader.problem(place, f"expected a text or {{column: path}}, got {named(item)}")
+        for number, inner in enumerate(item if name == check.golds.param and isinstance(item, list) else ()):
+            if isinstance(inner, Mapping) and not misread(reader, inner, (*place, number)):
+                rule = "a reference is a value, or an item of its list, not of a list in that list"
+                reader.problem((*place, number), rule)
 
 
 def gold_check(
@@ -158,30 +155,23 @@ def gold_check(
     given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
     if len(reader.problems) > before:
         return {"params": dict(params), "check": Broken("its params have problems")}
-    lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
+    lists = [
+        name
+        for name, value in given.items()
+        if isinstance(value, list) and any(isinstance(item, Reference) for item in value)
+    ]
     references = [name for name, value in given.items() if isinstance(value, Reference)]
     gold = given.get(check.golds.param)
-    several = _has_several(check, gold)
+    several = isinstance(gold, list) and not check.golds.is_json
+    if isinstance(gold, list) and check.golds.whole:
+        several = several and any(isinstance(item, list) for item in gold)
     if not (references or several or chain or check.golds.param in lists):
         return None
     _validate(check, given, {*references, *([check.golds.param] if check.golds.param in given else [])})
     fields = check.Params.model_fields
-    outline = {
-        fields[name].alias or name: [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
-        for name, value in given.items()
-    }
+    outline = {fields[name].alias or name: outline_of(value) for name, value in given.items()}
     note = likely_slip(params)
     return {"params": outline, "check": GoldCheck(check, given, chain or Chain()), "note": note}
-
-
-def _has_several(check: type[Check], gold: Any) -> bool:
-    if not isinstance(gold, list) or check.golds.is_json:
-        return False
-    return not check.golds.whole or any(isinstance(item, list) for item in gold)
-
-
-def _is_dynamic(item: Any) -> bool:
-    return isinstance(item, Reference)
 
 
 def resolvable(reader: Reader, value: Any, path: Place) -> Any:
@@ -195,6 +185,8 @@ def resolvable(reader: Reader, value: Any, path: Place) -> Any:
 
 def outline_of(value: Any) -> Any:
     """Return a param's value as it stands in a spec."""
+    if isinstance(value, list):
+        return [*map(outline_of, value)]
     return value.outline() if isinstance(value, Reference) else value
 
 
@@ -276,6 +268,17 @@ def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condit
     return Condition(reference, test, operand, None, negated, outline, lists=lists)
 
 
+def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
+    fields = reader.check(data, path, depth)
+    if fields is not None and (fields["parts"] or fields["when"] is not None):
+        reader.problem(path, "a condition is a single check without a condition of its own")
+    elif fields is not None and fields["check"] is not None:
+        return Condition(None, "", fields, None, negated, {})
+    elif fields is not None and not reader.strict:  # else it is a problem already
+        reader.problem((*path, "type"), fields["note"].removeprefix("skipped, "))
+    return None
+
+
 def _lists_of(reader: Reader, flavor: Mapping[str, Any], path: Place, test: str) -> str | None:
     """Return the named lists of a condition's pattern; None if there is a problem."""
     for name in flavor:
@@ -304,20 +307,6 @@ def _operand_problem(test: str, operand: Any, lists: str | None) -> str:
     return ""
 
 
-def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
-    fields = reader.check(data, path, depth)
-    if fields is None:
-        return None
-    if fields["parts"] or fields["when"] is not None:
-        reader.problem(path, "a condition is a single check without a condition of its own")
-        return None
-    if fields["check"] is None:
-        if not reader.strict:  # else it is a problem already
-            reader.problem((*path, "type"), fields["note"].removeprefix("skipped, "))
-        return None
-    return Condition(None, "", fields, None, negated, {})
-
-
 def check_threshold(reader: Reader, fields: Mapping[str, Any], path: Place) -> None:
     """Report a threshold that every score reaches, or none."""
     threshold = fields["threshold"]
@@ -337,16 +326,12 @@ def _within_one(fields: Mapping[str, Any]) -> bool:
     return check is not None and check.traits.bounded and not isinstance(check, Broken)
 
 
-def role_of(reader: Reader, fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
+def role_of(reader: Reader, fields: Mapping[str, Any], given: CheckFields, path: Place) -> tuple[str, float]:
     """Return what a check's score does, and its weight or how much it takes off."""
-    is_gate = reader.value(fields, path, "gate", bool, default=False)
-    given = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * is_gate
-    if len(given) > 1:
-        reader.problem(
-            (*path, given[1]), f"a check has one of `weight`, `gate` and `penalty`, and this has {' and '.join(given)}"
-        )
-    if is_gate:
+    roles = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * given.gate
+    if len(roles) > 1:
+        rule = f"a check has one of `weight`, `gate` and `penalty`, and this has {' and '.join(roles)}"
+        reader.problem((*path, roles[1]), rule)
+    if given.gate:
         return "gate", 1.0
-    if fields.get("penalty") is not None:
-        return "penalty", reader.number(fields, (*path, "penalty"), 0.0)
-    return "weight", reader.number(fields, (*path, "weight"), 1.0, lowest)
+    return ("penalty", given.penalty) if "penalty" in roles else ("weight", given.weight)

@@ -1,4 +1,4 @@
-"""Read the parts of a verifier from a document."""
+"""Read the checks of a verifier from a document: the forms that people write, other files in it, groups, and params."""
 
 import itertools
 import json
@@ -15,20 +15,20 @@ from pydantic import ValidationError
 from assay.checks.base import Check
 from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
 from assay.checks.stand_ins import Broken
-from assay.errors import (
-    SHOWN,
-    SpecError,
-    closest,
-    counted,
-    did_you_mean,
-    path_text,
-    printable,
-    quoted,
-    said_by,
-    shown_path,
-)
+from assay.errors import SpecError, closest, counted, did_you_mean, path_text, quoted, said_by, shown_path
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, NATIVE, VERIFIER
+from assay.spec.fields import (
+    CHECK_FIELDS,
+    LABELS,
+    CheckFields,
+    ClassFields,
+    Reader,
+    VerifierFields,
+    names_of,
+    place,
+    read_range,
+)
 from assay.spec.pipeline import (
     ParamsError,
     check_threshold,
@@ -41,10 +41,10 @@ from assay.spec.pipeline import (
     role_of,
     with_steps,
 )
-from assay.spec.scorers import Scorer, by_class, scorer_of
+from assay.spec.scorers import by_class, scorer_of
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named, read_document
-from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case, spellings
+from assay.values.params import EXPECTED, UnfitValueError, canonical, spellings
 from assay.values.references import is_reference, read_reference
 
 _PLAIN = re.compile(r"[A-Za-z][\w-]*(?: [\w-]+)*")
@@ -59,19 +59,17 @@ def meant_check(data: Any, types: Mapping[str, type[Check]]) -> str:
     if key is None:
         return ""
     value, others = fields[key], {other: inner for other, inner in fields.items() if other != key}
-    params = {} if value is None else {_main_param(types[names[key]]): value}
+    check = types[names[key]]
+    main = "checks"
+    if not issubclass(check, Group):  # else the gold, or the first param
+        known = check.Params.model_fields
+        main = check.golds.param if check.golds.param in known else next(iter(known), "value")
+        main = (known[main].alias if main in known else None) or main
+    params = {} if value is None else {main: value}
     if isinstance(value, Mapping) and not is_reference(value):
         params = dict(value)
     written = as_flow({"type": names[key], **params, **others})
     return written if len(written) <= _LONGEST else as_flow({"type": names[key]})[:-1] + ", …}"
-
-
-def _main_param(check: type[Check]) -> str:
-    if issubclass(check, Group):
-        return "checks"
-    fields = check.Params.model_fields
-    name = check.golds.param if check.golds.param in fields else next(iter(fields), "value")
-    return (fields[name].alias if name in fields else None) or name
 
 
 def as_flow(value: Any) -> str:
@@ -145,101 +143,57 @@ def _inside(folder: Path, path: str) -> Path:
     return real
 
 
-LABELS = ("name", "description")
-"""Fields for people, which decide nothing; where a check has a param of that name, it is the param."""
-VERIFIER_FIELDS = ("id", *LABELS, "version", "kind", "passThreshold", "combine", "range", "checks")
-CLASS_FIELDS = ("id", *LABELS, "version", "kind", "passThreshold", "params")
-CHECK_FIELDS = (
-    *("id", "type", *LABELS, "weight", "required", "negate", "params"),
-    *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
-)
-COMBINE = ("mean", "sum", "min", "max", "product")
 GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups, and of files that include each other."""
 _CHOICES_OF_TYPE = ("int", "float", "str", "bool", "dict[str,any]", "list[str]")
 """What pydantic adds to the place of a value that may be of several types."""
-_PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
 
 
-def place(path: Place) -> str:
-    """Format a place for messages: ``$.checks[0].params.value``."""
-    written = "$"
-    for step in path:
-        if isinstance(step, int):
-            written += f"[{step}]"
-        else:
-            written += f".{step}" if _PLACE_KEY.fullmatch(step) else f"[{step!r}]"
-    return written
+class SpecReader(Reader):
+    """Reads one document.
 
+    Attributes:
+        origin: The file that it is read from; other specs are relative to it.
+        combine: How the scores of its checks are combined.
+    """
 
-class SpecReader:
-    """Reads one document."""
-
-    def __init__(
-        self,
-        document: Document,
-        types: Mapping[str, type[Check]],
-        *,
-        strict: bool,
-        load_plugins: bool = True,
-        origin: Origin | None = None,
-    ) -> None:
-        self.document = document
-        self.origin = origin
-        self.types = types
-        self.strict = strict
-        self.load_plugins = load_plugins
-        self.problems: list[str] = []
-        self.spelled: dict[Place, Place] = {}
-        self.root: Place = ()
-        self.combine = "mean"
-
-    def problem(self, path: Place, message: str) -> None:
-        """Record a problem at a place, spelled as in the document."""
-        path = (*self.root, *self.written(path))
-        line = self.document.lines.get(path)
-        self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {message}"))
-
-    def written(self, path: Place) -> Place:
-        """Return a place as the document spells it."""
-        prefixes = (path[:size] for size in range(len(path), 0, -1))
-        prefix = next((prefix for prefix in prefixes if prefix in self.spelled), ())
-        return (*self.spelled[prefix], *path[len(prefix) :]) if prefix else path
+    origin: "Origin | None" = None
+    combine = "mean"
 
     def read(self, default_id: str) -> dict[str, Any]:
         """Return the fields of a ``VerifierSpec``; look at ``problems`` before using them."""
         data = self.document.data
         if isinstance(data, dict) and [*data] == [VERIFIER]:  # the form used in task rows and configurations
             self.root, data = (VERIFIER,), data[VERIFIER]
-        kind = data.get("kind", NATIVE) if isinstance(data, dict) else NATIVE
-        native = kind in (None, NATIVE)
         if slip := self.not_a_verifier(data):
             self.problem((), slip)
             return {"checks": []}
-        fields = self.fields(data, (), VERIFIER_FIELDS if native else CLASS_FIELDS, ignored=("$schema",))
+        is_native = not isinstance(data, dict) or data.get("kind", NATIVE) in (None, NATIVE)
+        model: type[VerifierFields | ClassFields] = VerifierFields if is_native else ClassFields
+        fields = self.fields(data, (), names_of(model), ignored=("$schema",))
         if fields is None:
             return {"checks": []}
-        ident = self.ident(fields, (), default_id)
-        limits = self.range(fields)
+        try:
+            limits = read_range(fields.get("range", [0, 1]))
+        except ValueError:  # a problem, below
+            limits = (0.0, 1.0)
         lowest = -math.inf if limits is None or limits[0] < 0 else 0.0
-        threshold = self.number(fields, ("passThreshold",), 1.0, lowest)
-        if native and limits is not None and threshold > limits[1]:
-            self.problem(
-                ("passThreshold",), f"{threshold} is above {limits[1]:g}, the highest score: nothing could pass"
-            )
-        self.combine = self.choice(fields, (), "combine", COMBINE)
-        kind = self.value(fields, (), "kind", str, NATIVE)
+        ident = default_id if fields.get("id") is None else fields["id"]
+        given = self.checked(model, fields | {"id": ident}, (), pass_threshold=lowest)
+        threshold = given.pass_threshold
+        if is_native and limits is not None and threshold > limits[1]:
+            fact = f"{threshold} is above {limits[1]:g}, the highest score: nothing could pass"
+            self.problem(("passThreshold",), fact)
+        combine = self.combine = getattr(given, "combine", "mean")
+        misspelt = "checks" not in data and any(closest(str(key), names_of(VerifierFields)) == "checks" for key in data)
         return {
-            "id": ident,
-            "name": self.value(fields, (), "name", str, ident),
-            "description": self.value(fields, (), "description", str, ""),
-            "version": self.version(fields),
-            "kind": kind,
-            "pass_threshold": threshold,
-            "combine": self.combine,
+            **{name: getattr(given, name) for name in ("description", "version", "kind", "pass_threshold")},
+            "id": given.id,
+            "name": given.name if fields.get("name") is not None else given.id,
+            "combine": combine,
             "range": limits,
-            "checks": self.checks(fields, misspelt=_misspells_checks(data)) if native else by_class(self, kind, fields),
+            "checks": self.checks(fields, misspelt=misspelt) if is_native else by_class(self, given.kind, fields),
         }
 
     def not_a_verifier(self, data: Any) -> str:
@@ -254,101 +208,6 @@ class SpecReader:
             return f"is {kind}, not a verifier: write `checks:` above it, and each check below as an item, `- type: …`"
         return ""
 
-    def fields(
-        self,
-        data: Any,
-        path: Place,
-        allowed: tuple[str, ...],
-        ignored: tuple[str, ...] = (),
-    ) -> dict[str, Any] | None:
-        """Return the known fields in canonical spelling; unknown ones are problems."""
-        if not isinstance(data, dict):
-            self.problem(path, f"expected an object, got {named(data)}")
-            return None
-        by_snake = {snake_case(name): name for name in allowed}
-        fields: dict[str, Any] = {}
-        for key, value in data.items():
-            name = by_snake.get(key) or (key if key in allowed else None)
-            if name is None and key not in ignored:
-                self.unknown((*path, key), allowed)
-            elif name in fields:
-                self.problem((*path, key), f"`{name}` is given twice, in two spellings")
-            elif name is not None:
-                fields[name] = value
-                self.spelled[*path, name] = (*path, key)
-        return fields
-
-    def unknown(self, path: Place, allowed: tuple[str, ...]) -> None:
-        """Record an unknown field, with the likely one."""
-        guess = did_you_mean(str(path[-1]), allowed)
-        choices = f"Known: {', '.join(allowed)}." if allowed else "None are allowed here."
-        self.problem(path, f"unknown field `{path[-1]}`. {guess or choices}")
-
-    def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any:
-        """Return a field of a plain type; absent and null mean the default."""
-        value = fields.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, kind):
-            expected = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}[kind]
-            hint = " Write it in quotes: a bare value is read as a number or true/false." if kind is str else ""
-            self.problem((*path, name), f"expected {expected}, got {named(value)}.{hint}")
-            return default
-        return value
-
-    def choice(self, fields: Mapping[str, Any], path: Place, name: str, choices: Sequence[str]) -> str:
-        """Return a field that must be one of some words; absent and null mean the first."""
-        value: str = self.value(fields, path, name, str, choices[0])
-        if value not in choices:
-            guess = did_you_mean(value, choices) or f"Known: {', '.join(choices)}."
-            self.problem((*path, name), f"unknown value {quoted(value)}. {guess}")
-            return choices[0]
-        return value
-
-    def range(self, fields: Mapping[str, Any]) -> tuple[float, float] | None:
-        """Return the lowest and the highest score; None for no limits."""
-        if "range" not in fields:
-            return 0.0, 1.0
-        value = fields["range"]
-        if value is None:
-            return None
-        numbers = [item for item in value if _is_number(item)] if isinstance(value, list) else []
-        if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:  # noqa: PLR2004  (a pair)
-            shown = repr(value) if isinstance(value, list) and len(repr(value)) <= SHOWN else named(value)
-            self.problem(("range",), f"expected [lowest, highest] or null, got {shown}")
-            return 0.0, 1.0
-        return float(numbers[0]), float(numbers[1])
-
-    def number(self, fields: Mapping[str, Any], path: Place, default: float, lowest: float = 0.0) -> float:
-        """Return a field that must be a finite number, at least ``lowest``."""
-        value = fields.get(str(path[-1]))
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            self.problem(path, f"expected a number, got {named(value)}")
-            return default
-        try:
-            value = float(value)
-        except OverflowError:
-            value = math.inf
-        if not math.isfinite(value) or value < lowest:
-            bound = "" if lowest == -math.inf else f", at least {lowest:g}"
-            self.problem(path, f"expected a finite number{bound}, got {value}")
-            return default
-        return value + 0.0  # -0.0 is 0.0
-
-    def version(self, fields: Mapping[str, Any]) -> str:
-        """Return the version, which may be written as a number."""
-        value = fields.get("version")
-        return str(value) if _is_number(value) else str(self.value(fields, (), "version", str, ""))
-
-    def ident(self, fields: Mapping[str, Any], path: Place, default: str) -> str:
-        """Return an id: a non-empty string without ``/`` and control characters, because it becomes part of column names."""
-        ident: str = self.value(fields, path, "id", str, default)
-        if not ident or "/" in ident or not ident.isprintable():
-            self.problem((*path, "id"), f"{ident!r} cannot be an id: use printable characters, none of them /")
-        return ident
-
     def checks(self, fields: Mapping[str, Any], *, misspelt: bool) -> list[dict[str, Any]]:
         """Return the checks in order, with ids for those that have none; ``misspelt`` says that a problem is known for want of them."""
         problems_before = len(self.problems)
@@ -359,19 +218,17 @@ class SpecReader:
         listed = self.value(fields, (), "checks", list, [])
         checks = [check for at, data in enumerate(listed) if (check := self.check(data, ("checks", at))) is not None]
         self.name_checks(checks)
-        is_clean = len(self.problems) == problems_before
-        runnable = [check for check in checks if check["check"] is not None]
-        weights = [check["weight"] for check in runnable if check["role"] == "weight"]
-        others = [check for check in runnable if check["role"] != "weight"]
-        if is_clean and not listed and misspelt:
-            pass
-        elif is_clean and not listed:
-            self.problem(("checks",) if "checks" in fields else (), "a verifier needs `checks`, a list of at least one")
-        elif is_clean and not runnable:
-            notes = "".join(f"; {check['note']}" for check in checks)
-            self.problem(("checks",), f"no check that can run{notes}")
-        elif (is_clean and not (any(weights) or others)) or not math.isfinite(sum(weights)):
-            self.problem(("checks",), "the weights of the checks that run add up to 0 or to infinity")
+        if len(self.problems) == problems_before:
+            runnable = [check for check in checks if check["check"] is not None]
+            weights = [check["weight"] for check in runnable if check["role"] == "weight"]
+            if not listed and not misspelt:
+                where: Place = ("checks",) if "checks" in fields else ()
+                self.problem(where, "a verifier needs `checks`, a list of at least one")
+            elif listed and not runnable:
+                notes = "".join(f"; {check['note']}" for check in checks)
+                self.problem(("checks",), f"no check that can run{notes}")
+            elif runnable and (not (any(weights) or len(weights) < len(runnable)) or not math.isfinite(sum(weights))):
+                self.problem(("checks",), "the weights of the checks that run add up to 0 or to infinity")
         return checks
 
     def name_checks(self, checks: list[dict[str, Any]]) -> None:
@@ -403,68 +260,50 @@ class SpecReader:
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}{self.mended(data, path)}")
             return None
-        if (scorer := scorer_of(data, self.types)) is not None:
-            return self.scorer(*scorer, data, path, depth)
-        name = self.type_name(data, path)
-        return None if name is None else self.typed(name, data, path, depth)
-
-    def typed(self, name: str, data: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any] | None:
-        """Return the fields of a check of some type, known or not, or of a group; None if they cannot be read."""
-        check_type = self.types.get(name)
-        group = check_type if check_type is not None and issubclass(check_type, Group) else None
-        is_flat = data.get("params") is None
-        allowed = CHECK_FIELDS + (GROUP_FIELDS if group else ())
-        allowed += tuple(spellings(check_type.Params)) if check_type and is_flat else ()
-        if check_type is None:  # the params of an unknown type are unknown, too
-            allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
-        fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
-        if fields is None:
+        scorer = scorer_of(data, self.types)
+        name = self.type_name(data, path) if scorer is None else scorer.name
+        if name is None:
             return None
-        own = {*CHECK_FIELDS, *(GROUP_FIELDS if group else ())}
-        if is_flat:
-            own -= {*LABELS} & {*(spellings(check_type.Params) if check_type else data)}
-        params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
-        ident = self.ident(fields, path, name) if fields.get("id") is not None else None
-        if ident is None and (not name or "/" in name or not name.isprintable()):
-            self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
-        common: dict[str, Any] = {"id": ident, "type": name, "name": name, "path": path, "parts": [], "note": ""}
-        common |= self.labels(fields, path, own) | self.around(fields, path, depth)
-        if check_type is None:
-            common |= {"subject": None, "note": self.skip(name, path), "check": None}
-            return common | {"params": params if isinstance(params, dict) else {}}
-        place = path if is_flat else (*path, "params")
-        if group is not None:
-            misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
-            common |= self.group(group, fields, params, path, depth, misspelt=misspelt)
-            check_threshold(self, common, path)
-            return common
-        chain = common.pop("gold_chain")
-        misspelt = is_flat and any(key not in allowed for key in data)
-        common |= self.params(check_type, params, place, chain, misspelt=misspelt)
-        common["subject"] = with_steps(self, common["check"], common["subject"], path)
-        check_threshold(self, common, path)
-        return common
-
-    def scorer(self, name: str, scorer: Scorer, data: Any, path: Place, depth: int) -> dict[str, Any] | None:
-        """Return the fields of a check that runs something other than a check type, or None."""
-        fields = self.fields(data, path, (*CHECK_FIELDS, *scorer.fields))
-        if fields is None:
-            return None
-        if fields.get("goldOn") is not None:
-            self.problem((*path, "goldOn"), "`goldOn` belongs to check types that compare texts")
-        around = self.around(fields, path, depth)
-        around.pop("gold_chain")
-        around |= self.labels(fields, path, {*LABELS}.difference(scorer.fields))
-        read = scorer.read(self, name, fields, path)
-        if read is None:
-            return None
-        ident = self.ident(fields, path, name) if fields.get("id") is not None else None
-        default = read["name"]
-        if ident is None and (not default or "/" in default or not default.isprintable()):
-            self.problem(path, f"{default!r} cannot be an id; give the check an `id`")
-        around["outline"] |= read.pop("outline", {})
-        check = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | around | read
-        check["subject"] = with_steps(self, check["check"], check["subject"], path)
+        kind = self.types.get(name) if scorer is None else None
+        group = kind if kind is not None and issubclass(kind, Group) else None
+        is_flat = scorer is None and data.get("params") is None
+        # the params of an unknown type are unknown, too
+        beside = tuple(spellings(kind.Params) if kind else data) if is_flat else ()
+        own = CHECK_FIELDS + (scorer.fields if scorer else GROUP_FIELDS if group else ())
+        known = tuple(dict.fromkeys(own + beside))
+        fields = self.fields(data, path, known) or {}
+        labels = {*LABELS}.difference(scorer.fields if scorer else beside)
+        check: dict[str, Any] = {"id": None, "type": name, "name": name, "path": path, "parts": [], "note": ""}
+        check |= self.around(fields, path, depth, labels)
+        chain, outline = check.pop("gold_chain"), check["outline"]
+        if scorer is not None:
+            if chain is not None:
+                self.problem((*path, "goldOn"), "`goldOn` belongs to check types that compare texts")
+            read = scorer.read(self, name, fields, path)
+            if read is None:
+                return None
+            check |= read | {"outline": outline | read.get("outline", {})}
+        else:
+            own_fields = {*own} - ({*LABELS} & {*beside})
+            params = (
+                {key: value for key, value in fields.items() if key not in own_fields} if is_flat else fields["params"]
+            )
+            place = path if is_flat else (*path, "params")
+            misspelt = [key for key in data if key not in (*known, *fields)]
+            if kind is None:
+                params = params if isinstance(params, dict) else {}
+                check |= {"subject": None, "note": self.skip(name, path), "check": None, "params": params}
+            elif group is not None:
+                slip = any(closest(key, GROUP_FIELDS) for key in misspelt)
+                check |= self.group(group, fields, params, path, depth, misspelt=slip)
+            else:
+                check |= self.params(kind, params, place, chain, misspelt=is_flat and bool(misspelt))
+        default = check["name"]
+        if check["id"] is None and (not default or "/" in default or not default.isprintable()):
+            where = path if scorer else (*path, "type")
+            self.problem(where, f"{default!r} cannot be an id; give the check an `id`")
+        if check["check"] is not None and group is None:
+            check["subject"] = with_steps(self, check["check"], check["subject"], path)
         check_threshold(self, check, path)
         return check
 
@@ -475,9 +314,9 @@ class SpecReader:
         except IncludeError as error:
             self.problem(place, str(error))
             return None
-        reader = SpecReader(
-            document, origin.types(document.data), strict=self.strict, load_plugins=self.load_plugins, origin=origin
-        )
+        types = origin.types(document.data)
+        reader = SpecReader(document, types, strict=self.strict, load_plugins=self.load_plugins)
+        reader.origin = origin
         fields = reader.read(path_text(Path(path).stem))
         if reader.problems:
             for problem in reader.problems:
@@ -499,15 +338,9 @@ class SpecReader:
             self.problem((*path, "type"), f"expected a string, got {named(name)}")
             return None
         slip = closest("type", [key for key in data if key not in CHECK_FIELDS])
-        guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
-        guess = guess or self.mended(data, path)
+        guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else self.mended(data, path)
         self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
         return None
-
-    def labels(self, fields: Mapping[str, Any], path: Place, own: Collection[str]) -> dict[str, str]:
-        """Return what a check is called for people, as far as ``own`` has the fields for it."""
-        named = {name: self.value(fields, path, name, str, "") if name in own else "" for name in LABELS}
-        return {"label": named["name"], "description": named["description"]}
 
     def mended(self, data: Any, path: Place) -> str:
         """Return what to write in place of a shorthand, as the end of a sentence; ``""`` if it is none."""
@@ -515,45 +348,41 @@ class SpecReader:
         dash = "- " if path and isinstance(path[-1], int) else ""
         return f": write `{dash}{check}`" if check else ""
 
-    def around(self, fields: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any]:
-        """Return what stands around a check: what it reads, when it runs, what becomes of its score."""
-        outline: dict[str, Any] = {}
-        role, weight = role_of(self, fields, path, lowest=-math.inf if self.combine == "sum" else 0.0)
+    def around(self, fields: Mapping[str, Any], path: Place, depth: int, labels: Collection[str]) -> dict[str, Any]:
+        """Return what stands around a check: its id and labels, what it reads, when it runs, what its score does."""
+        plain = {name: value for name, value in fields.items() if name not in LABELS or name in labels}
+        lowest = -math.inf if self.combine == "sum" else 0.0
+        given = self.checked(CheckFields, plain, path, weight=lowest, penalty=0.0)
+        role, weight = role_of(self, fields, given, path)
         if depth:
             for name in ("gate", "penalty", "required"):
                 if fields.get(name):
                     self.problem((*path, name), f"`{name}` belongs to the group, not to a check in it")
-        if role != "weight":
-            outline[role] = True if role == "gate" else weight
-        threshold = None
-        if fields.get("threshold") is not None:
-            threshold = outline["threshold"] = self.number(fields, (*path, "threshold"), 1.0, -math.inf)
-        subject, chain, condition = None, None, None
-        name = "extract" if fields.get("extract") is not None else "on"
+        outline: dict[str, Any] = {} if role == "weight" else {role: True if role == "gate" else weight}
+        outline |= {} if given.threshold is None else {"threshold": given.threshold}
+        subject, chain = None, None
+        name = "extract" if given.extract is not None else "on"
         if fields.get(name) is not None:
             subject, outline["on"] = read_subject(self, fields[name], (*path, name))
-        if fields.get("on") is not None and name == "extract":
+        if given.on is not None and name == "extract":
             self.problem((*path, "extract"), "`on` and `extract` are two names for one thing")
-        if fields.get("goldOn") is not None:
-            chain = read_chain(self, fields["goldOn"], (*path, "goldOn"))
+        if given.gold_on is not None:
+            chain = read_chain(self, given.gold_on, (*path, "goldOn"))
             outline["goldOn"] = chain.outline()
-        choices = {"notFound": ("fail", "pass"), "missingGold": ("unscored", "fail", "pass")}
-        settings = {field: self.choice(fields, path, field, words) for field, words in choices.items()}
-        outline |= {field: value for field, value in settings.items() if value != choices[field][0]}
-        if fields.get("when") is not None:
-            condition = read_condition(self, fields["when"], (*path, "when"), depth)
+        outline |= {} if given.not_found == "fail" else {"notFound": given.not_found}
+        outline |= {} if given.missing_gold == "unscored" else {"missingGold": given.missing_gold}
+        condition = None if given.when is None else read_condition(self, given.when, (*path, "when"), depth)
+        copied = ("description", "required", "negate", "threshold", "not_found", "missing_gold")
         return {
+            **{name: getattr(given, name) for name in copied},
+            "id": given.id or None,
+            "label": given.name,
             "weight": weight,
             "role": role,
-            "required": self.value(fields, path, "required", bool, default=False),
-            "negate": self.value(fields, path, "negate", bool, default=False),
-            "threshold": threshold,
+            "outline": outline,
             "subject": subject,
             "gold_chain": chain,
-            "not_found": settings["notFound"],
-            "missing_gold": settings["missingGold"],
             "when": condition,
-            "outline": outline,
         }
 
     def group(
@@ -571,16 +400,14 @@ class SpecReader:
         before = len(self.problems)
         if fields.get(other) is not None:
             self.problem((*path, other), f"`{group.type}` takes `{name}`")
-        listed = [fields.get(name)] if single else self.value(fields, path, name, list, [])
-        if (not listed or (single and listed == [None])) and len(self.problems) == before and not misspelt:
+        if single:
+            listed = [((*path, name), fields[name])] if fields.get(name) is not None else []
+        else:
+            listed = [((*path, name, at), data) for at, data in enumerate(self.value(fields, path, name, list, []))]
+        if not listed and len(self.problems) == before and not misspelt:
             needs = "the check that it is about" if single else "a list of at least one"
             self.problem((*path, name) if name in fields else path, f"`{group.type}` needs `{name}`, {needs}")
-        parts = [
-            part
-            for at, data in enumerate(listed)
-            if (data is not None or not single)
-            and (part := self.check(data, (*path, name) if single else (*path, name, at), depth + 1)) is not None
-        ]
+        parts = [part for place, data in listed if (part := self.check(data, place, depth + 1)) is not None]
         place = path if fields.get("params") is None else (*path, "params")
         result = self.length_scaled(params, place) if single else self.params(group, params, place)
         check = result["check"]
@@ -614,19 +441,12 @@ class SpecReader:
         note = f"skipped, unknown check type {quoted(name)}"
         guess = did_you_mean(name, [*self.types, *list_fns()])
         if self.strict:
-            self.problem(
-                (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.types) + "."}'
-            )
+            known = guess or f"Known: {', '.join(self.types)}."
+            self.problem((*path, "type"), f'unknown check type "{name}". {known}')
         return f"{note}. {guess}" if guess else note
 
     def params(
-        self,
-        check_type: type[Check],
-        values: Any,
-        path: Place,
-        gold_chain: Chain | None = None,
-        *,
-        misspelt: bool = False,
+        self, kind: type[Check], values: Any, path: Place, gold_chain: Chain | None = None, *, misspelt: bool = False
     ) -> dict[str, Any]:
         """Build the check with its params, or a broken check; unknown params are problems.
 
@@ -634,7 +454,7 @@ class SpecReader:
         """
         if not isinstance(values, dict):
             return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
-        names = spellings(check_type.Params)
+        names = spellings(kind.Params)
         by_field: dict[str, Any] = {}
         for key, value in values.items():
             if key not in names:
@@ -645,50 +465,48 @@ class SpecReader:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         misspelt = misspelt or len(by_field) < len(values)
-        files = {
-            name: value for name, value in by_field.items() if name in check_type.traits.in_files and _is_file(value)
-        }
-        for name, file in files.items():
-            try:
-                by_field[name] = (self.origin or Origin(None, lambda _: self.types)).value(file)
-            except IncludeError as error:
-                self.problem((*path, name), f"{file}: {error}")
-                return {"params": values, "check": Broken("its params have problems")}
-        source = "".join(f"{file}: " for file in files.values())
-        return self.built(check_type, by_field, values, path, gold_chain, misspelt=misspelt, source=source)
+        source = ""  # the files that params are read from; no JSON text ends like the name of one
+        for name, file in by_field.items():
+            if name in kind.traits.in_files and isinstance(file, str) and file.endswith(".json"):
+                try:
+                    by_field[name] = (self.origin or Origin(None, lambda _: self.types)).value(file)
+                except IncludeError as error:
+                    self.problem((*path, name), f"{file}: {error}")
+                    return {"params": values, "check": Broken("its params have problems")}
+                source += f"{file}: "
+        return self.built(kind, by_field, values, path, gold_chain, misspelt=misspelt, source=source)
 
     def built(
         self,
-        check_type: type[Check],
+        kind: type[Check],
         by_field: Mapping[str, Any],
         values: Mapping[str, Any],
         path: Place,
         gold_chain: Chain | None,
         *,
         misspelt: bool,
-        source: str = "",
+        source: str,
     ) -> dict[str, Any]:
-        """Build the check with its params by field, or a broken check; messages begin with the file that a param is read from."""
+        """Build the check with its params by field, or a broken check; messages begin with the files that params are read from."""
         try:
-            check_type.traits.require()
+            kind.traits.require()
         except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
-            return self.broken(said_by(exception), values, path, check_type.traits.libraries)
+            return self.broken(said_by(exception), values, path, kind.traits.libraries)
         try:
-            fields = gold_check(self, check_type, by_field, gold_chain, path)
-            if fields is not None:
+            if (fields := gold_check(self, kind, by_field, gold_chain, path)) is not None:
                 return fields
-            params = check_type.Params.model_validate(by_field)
-            return {"params": canonical(params), "check": check_type(params), "note": likely_slip(by_field)}
+            params = kind.Params.model_validate(by_field)
+            return {"params": canonical(params), "check": kind(params), "note": likely_slip(by_field)}
         except (ValidationError, ParamsError) as exception:
             problems: list[Any] = exception.problems if isinstance(exception, ParamsError) else [*exception.errors()]
         except Exception as exception:  # noqa: BLE001  (as above)
             return self.broken(f"{source}{said_by(exception)}", values, path)
         if misspelt:
-            given = {name for name, field in spellings(check_type.Params).items() if field in by_field}
+            given = {name for name, field in spellings(kind.Params).items() if field in by_field}
             problems = [problem for problem in problems if given.issuperset(problem["loc"][:1])]
         if not problems:
             return {"params": values, "check": Broken("its params have problems")}
-        return self.broken(f"{source}{'; '.join(_params_errors(problems, check_type))}", values, path)
+        return self.broken(f"{source}{'; '.join(_params_errors(problems, kind))}", values, path)
 
     def broken(
         self, problem: str, params: Any, path: Place, libraries: Mapping[str, tuple[str, ...]] | None = None
@@ -699,52 +517,32 @@ class SpecReader:
         return {"params": params, "check": Broken(problem, libraries)}
 
 
-def _misspells_checks(data: Any) -> bool:
-    return "checks" not in data and any(closest(str(key), VERIFIER_FIELDS) == "checks" for key in data)
-
-
 def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for check in checks:
         yield check
         yield from _in_all(check["parts"])
 
 
-def _is_file(value: Any) -> bool:
-    """Return whether a param's value is the name of a file; no JSON text ends like one."""
-    return isinstance(value, str) and value.endswith(".json")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _params_errors(problems: Sequence[Any], check: type[Check]) -> list[str]:
+    """Describe pydantic's errors, one for each fault: of a value that may be of several types, pydantic has one for each type."""
     faults: dict[tuple[str, ...], list[Any]] = {}
     for problem in problems:
         place = tuple(str(step) for step in problem["loc"] if step not in _CHOICES_OF_TYPE)
         faults.setdefault(place, []).append(problem)
     messages: list[str] = []
     for place, errors in faults.items():
-        if all(_is_of_type(error) for error in errors):
-            if any(other[: len(place)] == place for other in faults if len(other) > len(place)):
-                continue  # it is of another type that the value may have
-            expected = " or ".join(dict.fromkeys(_expected(error) for error in errors))
+        if not all(error["type"].endswith("_type") for error in errors):
+            messages += [_params_error(error, check) for error in errors if not error["type"].endswith("_type")]
+        elif not any(other[: len(place)] == place for other in faults if len(other) > len(place)):
+            # else it is of another type that the value may have
+            kinds = dict.fromkeys(error["type"].removesuffix("_type") for error in errors)
+            expected = " or ".join(dict.fromkeys(EXPECTED.get(kind, kind) for kind in kinds))
             messages.append(f"TypeError: {_where(errors[0], check)} is {named(errors[0]['input'])}, not {expected}")
-        else:
-            messages += [_params_error(error, check) for error in errors if not _is_of_type(error)]
     return list(dict.fromkeys(messages))
 
 
-def _is_of_type(error: Any) -> bool:
-    return str(error["type"]).endswith("_type")
-
-
-def _expected(error: Any) -> str:
-    kind = str(error["type"]).removesuffix("_type")
-    return EXPECTED.get(kind, kind)
-
-
 def _where(error: Any, check: type[Check]) -> str:
+    """Return the place of an error, with params in camelCase."""
     fields = check.Params.model_fields
     name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE) if error["loc"] else ("",)
     where = f"params.{(fields[name].alias if name in fields else None) or name}".removesuffix(".")
@@ -752,6 +550,7 @@ def _where(error: Any, check: type[Check]) -> str:
 
 
 def _params_error(error: Any, check: type[Check]) -> str:
+    """Format one of pydantic's errors as ``<ExceptionType>: <message>``."""
     where, value = _where(error, check), error["input"]
     if error["type"] == "missing":
         return f"ValueError: {where} is missing"

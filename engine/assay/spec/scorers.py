@@ -1,9 +1,9 @@
 """What stands in checks: besides check types and groups."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
@@ -19,7 +19,7 @@ from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.rewards.check import RewardCheck
 from assay.rewards.declared import is_path, reward_named
 from assay.rewards.reward_function import reward_function
-from assay.spec.check import Reader
+from assay.spec.fields import Reader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place, named
 
@@ -37,56 +37,38 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place =
     except ValueError as exception:
         reader.problem((*path, "kind"), str(exception))
         return []
-    config = _config(reader, cls, params_given, path)
-    if config is None:
-        return []
+    doing = f"{cls.Config.__qualname__} cannot read the params"
     try:
+        config: BaseModel = cls.Config.model_validate(params_given)
+        doing = f"{cls.__qualname__} cannot be created"
         check = ByClass(kind, cls(**dict(config)))
-    except BaseException as exception:  # a user's class may raise anything
-        if not own_failure(exception):
-            raise
-        reader.problem((*path, "params"), f"{cls.__qualname__} cannot be created: {said_by(exception)}")
-        return []
-    try:
+        doing = f"{cls.Config.__qualname__} cannot be written as JSON"
         params = config.model_dump(mode="json")
-    except BaseException as exception:  # a default or a validator's value may be any object
+    except BaseException as exception:  # a user's class, its validators and defaults may raise anything
+        if isinstance(exception, ValidationError) and doing.endswith("the params"):
+            for error in exception.errors():
+                _config_problem(reader, cls.Config, error, path)
+            return []
         if not own_failure(exception):
             raise
-        reader.problem((*path, "params"), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(exception)}")
+        reader.problem((*path, "params"), f"{doing}: {said_by(exception)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
     return [{"id": kind, "type": kind, "params": params, "check": check, "parts": [], **plain}]
 
 
-def _config(reader: Reader, cls: Any, params: Any, path: Place) -> BaseModel | None:
-    """Validate the params as the class's config; None if there are problems."""
-    try:
-        config: BaseModel = cls.Config.model_validate(params)
-    except ValidationError as exception:
-        for error in exception.errors():
-            _config_problem(reader, cls.Config, error, path)
-        return None
-    except BaseException as exception:  # a validator may raise more than pydantic catches
-        if not own_failure(exception):
-            raise
-        reader.problem((*path, "params"), f"{cls.Config.__qualname__} cannot read the params: {said_by(exception)}")
-        return None
-    return config
-
-
 def _config_problem(reader: Reader, config: Any, error: Any, place: Place) -> None:
+    """Report one of pydantic's errors at its place in the spec."""
     path = (*place, "params", *error["loc"])
-    if error["type"] == "extra_forbidden":
-        model = _model_at(config, error["loc"][:-1])
-        if model is None:
-            reader.problem(path, f"unknown field `{path[-1]}`")
-        else:
-            reader.unknown(path, tuple(name for names in _names(model).values() for name in names))
-    elif error["type"] == "missing":
+    if error["type"] == "missing":
         reader.problem(path, "is missing")
-    else:
+    elif error["type"] != "extra_forbidden":
         message = error["msg"] or "is not valid"  # a validator's message may be empty
         reader.problem(path, f"{named(error['input'])}: {message[0].lower()}{message[1:]}")
+    elif (model := _model_at(config, error["loc"][:-1])) is None:
+        reader.problem(path, f"unknown field `{path[-1]}`")
+    else:
+        reader.unknown(path, tuple(name for names in _names(model).values() for name in names))
 
 
 def _names(model: type[BaseModel]) -> dict[str, list[str]]:
@@ -133,26 +115,26 @@ SCORERS: tuple[type[Check], ...] = (Registered, RowVerifierCheck, Included)
 """Classes of checks that have a type of their own, and that are read here."""
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """How a check that is no check type is read."""
+class Scorer(NamedTuple):
+    """How a check that is no check type is read: what it runs, its own fields, and who reads them."""
 
+    name: str
     fields: tuple[str, ...]
     read: Read
 
 
-def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[str, Scorer] | None:
-    """Return the name of what a check runs, and how it is read; None if it is a check type, a group, or unknown."""
+def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> Scorer | None:
+    """Return how a check is read that runs no check type; None if it is a check type, a group, or unknown."""
     kind, name = data.get("kind"), data.get("type")
     if isinstance(kind, str) and name is None:
-        return kind, Scorer(("kind",), _class)
+        return Scorer(kind, ("kind",), _class)
     if not isinstance(name, str):
         return None
     if name in types:
-        return next(((name, scorer) for check, scorer in _BY_TYPE.items() if types[name] is check), None)
+        return Scorer(name, *_BY_TYPE[types[name]]) if types[name] in _BY_TYPE else None
     if function(name) is not None:
-        return name, Scorer(("expected",), _function)
-    return (name, Scorer((), _reward)) if is_path(name) else None
+        return Scorer(name, ("expected",), _function)
+    return Scorer(name, (), _reward) if is_path(name) else None
 
 
 def _named_function(reader: Reader, type_name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
@@ -170,34 +152,28 @@ def _named_function(reader: Reader, type_name: str, fields: Mapping[str, Any], p
 
 
 def _function(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
-    params = _params(reader, fields, path)
+    params = reader.value(fields, path, "params", dict, {})
     resolved = {key: resolvable(reader, value, (*path, "params", key)) for key, value in params.items()}
     golds: list[Any] | None = None
     outline: dict[str, Any] = {"name": name}
     if fields.get("expected") is not None:
         expected = resolvable(reader, fields["expected"], (*path, "expected"))
         golds = expected if isinstance(expected, list) else [expected]
-        outline["expected"] = [*map(outline_of, golds)] if isinstance(expected, list) else outline_of(expected)
+        outline["expected"] = outline_of(expected)
         if not any(gold is not None for gold in golds):
             reader.problem((*path, "expected"), "the list has no expected value")
             return None
     if resolved:
-        outline["params"] = {key: _outlined(value) for key, value in resolved.items()}
+        outline["params"] = {key: outline_of(value) for key, value in resolved.items()}
     note = likely_slip([fields.get("expected"), params])
     return {"name": name, "params": outline, "check": Registered(name, golds, resolved), "note": note}
 
 
-def _params(reader: Reader, fields: Mapping[str, Any], path: Place) -> dict[str, Any]:
-    params: dict[str, Any] = reader.value(fields, path, "params", dict, {})
-    return params
-
-
-def _outlined(value: Any) -> Any:
-    return [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
-
-
 def _row_verifier(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
-    given = {**_params(reader, fields, path), **{key: fields[key] for key in ("verifierName",) if key in fields}}
+    given = {
+        **reader.value(fields, path, "params", dict, {}),
+        **{key: fields[key] for key in ("verifierName",) if key in fields},
+    }
     known = reader.fields(given, path, ("verifierName",)) or {}
     default = reader.value(known, path, "verifierName", str, "")
     if default and function(default) is None:
@@ -243,7 +219,7 @@ def _spec(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> 
     for field in ("on", "extract", "notFound", "missingGold"):
         if fields.get(field) is not None:
             reader.problem((*path, field), f"`{field}` belongs to the checks of the other spec")
-    given = {**_params(reader, fields, path), **({"path": fields["path"]} if "path" in fields else {})}
+    given = {**reader.value(fields, path, "params", dict, {}), **({"path": fields["path"]} if "path" in fields else {})}
     file = (reader.fields(given, path, ("path",)) or {}).get("path")
     if not isinstance(file, str) or not file:
         reader.problem(path, f"`{name}` needs `path`, the file of the other spec")
@@ -251,8 +227,8 @@ def _spec(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> 
     return reader.included(file, (*path, "path"))
 
 
-_BY_TYPE: dict[Any, Scorer] = {
-    Registered: Scorer(("name", "expected"), _named_function),
-    RowVerifierCheck: Scorer(("verifierName",), _row_verifier),
-    Included: Scorer(("path",), _spec),
+_BY_TYPE: dict[Any, tuple[tuple[str, ...], Read]] = {
+    Registered: (("name", "expected"), _named_function),
+    RowVerifierCheck: (("verifierName",), _row_verifier),
+    Included: (("path",), _spec),
 }

@@ -22,8 +22,9 @@ from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
+from assay.spec.fields import CHECK_FIELDS, LABELS
 from assay.spec.named import registered
-from assay.spec.reader import CHECK_FIELDS, LABELS, Origin, SpecReader
+from assay.spec.reader import Origin, SpecReader
 from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
 from assay.values.params import spellings
@@ -228,7 +229,8 @@ def _loaded(
 
     origin = Origin(None if isinstance(source, Mapping) else path, types_for)
     types = types_for(document.data)
-    reader = SpecReader(document, types, strict=strict, load_plugins=load_plugins, origin=origin)
+    reader = SpecReader(document, types, strict=strict, load_plugins=load_plugins)
+    reader.origin = origin
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)

@@ -1,14 +1,13 @@
 """What an importer makes of a file, and what it had to leave out; templates."""
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.errors import SpecError, printable
-from assay.spec.reader import place
+from assay.errors import SpecError
+from assay.spec.fields import problem_at
 from assay.spec.verifier import load_verifier
 from assay.system.documents import Document, Place
 
@@ -27,15 +26,11 @@ class Notes:
 
     def leave_out(self, path: Place, reason: str) -> None:
         """Record a part that has no counterpart."""
-        self.left_out.append(self._at(path, reason))
+        self.left_out.append(problem_at(self.document, path, reason))
 
     def differ(self, path: Place, reason: str) -> None:
         """Record a part whose counterpart is not the same in every case."""
-        self.differences.append(self._at(path, reason))
-
-    def _at(self, path: Place, reason: str) -> str:
-        line = self.document.lines.get(path)
-        return printable(f"{place(path)}{f' (line {line})' if line else ''}: {reason}")
+        self.differences.append(problem_at(self.document, path, reason))
 
 
 @dataclass(frozen=True)
@@ -94,11 +89,6 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def shape_of(value: Any) -> str:
-    """Return a text that is the same for equal data."""
-    return json.dumps(value, sort_keys=True, default=str)
-
-
 _TAG = re.compile(r"\{\{(.*?)\}\}|(\{[%#].*?[%#]\})", re.DOTALL)
 _OPEN = ("{{", "{%", "{#")
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[\d+\])*", re.ASCII)
@@ -119,14 +109,14 @@ def pieces_of(text: str) -> list[str]:
     return [*pieces, rest]
 
 
-def reference_to(text: str, column_of: Callable[[str], str], change: Callable[[str], str] = str) -> Any:
+def reference_to(text: str, column_of: Callable[[str], str]) -> Any:
     """Return a text without templates as it is, one that is a template as ``{column: …}``, and another as ``{template: …}``."""
     pieces = pieces_of(text)
     if len(pieces) == 1:
-        return change(text)
+        return text
     columns = [column_of(path) for path in pieces[1::2]]
     if len(columns) == 1 and not any(pieces[::2]):
         return {"column": columns[0]}
-    literals = [change(literal).replace("{", "{{").replace("}", "}}") for literal in pieces[::2]]
+    literals = [literal.replace("{", "{{").replace("}", "}}") for literal in pieces[::2]]
     braced = [f"{{{column}}}" for column in columns]
     return {"template": "".join(part for pair in zip(literals, [*braced, ""], strict=True) for part in pair)}

@@ -107,6 +107,7 @@ def is_openai(data: Any) -> bool:
 
 
 def _nested(data: Mapping[str, Any]) -> tuple[Place, Any] | None:
+    """Return the grader of a fine-tuning job, with its place."""
     for path in (("grader",), ("reinforcement", "grader"), ("method", "reinforcement", "grader")):
         value: Any = data
         for step in path:
@@ -125,75 +126,62 @@ def read_openai(document: Document) -> Imported:
         path, data = ("testing_criteria",), data["testing_criteria"]
     elif isinstance(data, dict) and data.get("type") not in _TYPES and (nested := _nested(data)) is not None:
         path, data = nested
-    if isinstance(data, list):
-        spec: dict[str, Any] = {"checks": _all(data, path, notes)}
-    elif data.get("type") == "multi":
+    if isinstance(data, dict) and data.get("type") == "multi":
         spec = _multi(data, path, notes)
     else:
-        spec = {"checks": _all([data], path, notes, alone=True)}
+        spec = {"checks": []}
+        for at, grader in enumerate(data if isinstance(data, list) else [data]):
+            try:
+                spec["checks"].append(_check(grader))
+            except NoCounterpartError as error:
+                notes.leave_out((*path, at) if isinstance(data, list) else path, str(error))
     numbered_ids(spec["checks"])
     named_spec = {"name": name} if isinstance(name, str) and name else {}
     return Imported(named_spec | spec, [], notes.left_out, notes.differences)
 
 
-def _all(graders: list[Any], path: Place, notes: Notes, *, alone: bool = False) -> list[dict[str, Any]]:
-    checks = []
-    for at, grader in enumerate(graders):
-        place = path if alone else (*path, at)
-        try:
-            checks.append(_check(grader))
-        except NoCounterpartError as error:
-            notes.leave_out(place, str(error))
-    return checks
-
-
 def _check(grader: Any, *, summed: bool = False, name: Any = None, weight: float | None = None) -> dict[str, Any]:
+    """Return the check of a grader; ``summed`` says that its score is one of a sum."""
     if not isinstance(grader, dict):
         raise NoCounterpartError(f"expected an object, got {named(grader)}")
     kind = grader.get("type")
-    if kind == "string_check":
-        check = _string_check(grader)
-    elif kind == "text_similarity":
-        check = _text_similarity(grader)
-    elif kind == "multi":
+    if kind == "multi":
         raise NoCounterpartError("`multi` stands within other graders")
+    if kind == "string_check":
+        operation = grader.get("operation")
+        if not isinstance(operation, str) or operation not in _OPERATIONS:
+            raise NoCounterpartError(f"`operation` is {named(operation)}, not one of {', '.join(_OPERATIONS)}")
+        way, around = _OPERATIONS[operation], {}
+    elif kind == "text_similarity":
+        way, around = {"type": "similarity", "metric": _metric(grader)}, _passing(grader)
     else:
-        raise NoCounterpartError(_NONE.get(kind, "") if isinstance(kind, str) and kind in _NONE else _no_type(kind))
-    given = grader.get("name") if name is None else name
-    check = named_check(given, check) | ({} if weight is None else {"weight": weight})
+        unknown = f"`type` is {named(kind)}, not a grader: {', '.join(_TYPES)}"
+        raise NoCounterpartError(_NONE.get(kind, unknown) if isinstance(kind, str) else unknown)
+    value = reference_to(_text(grader, "reference"), _column)
+    check = {"type": way["type"], "value": value, **_source(grader), **way, **around}
+    check = named_check(grader.get("name") if name is None else name, check)
+    check |= {} if weight is None else {"weight": weight}
     if problem := check_problem(check, summed=summed):
         raise NoCounterpartError(problem)
     return check
 
 
-def _no_type(kind: Any) -> str:
-    return f"`type` is {named(kind)}, not a grader: {', '.join(_TYPES)}"
-
-
-def _string_check(grader: Mapping[str, Any]) -> dict[str, Any]:
-    operation = grader.get("operation")
-    if not isinstance(operation, str) or operation not in _OPERATIONS:
-        raise NoCounterpartError(f"`operation` is {named(operation)}, not one of {', '.join(_OPERATIONS)}")
-    check = _OPERATIONS[operation]
-    return {"type": check["type"], "value": _reference(grader), **_source(grader), **check}
-
-
-def _text_similarity(grader: Mapping[str, Any]) -> dict[str, Any]:
+def _metric(grader: Mapping[str, Any]) -> str:
     metric = grader.get("evaluation_metric")
     if not isinstance(metric, str) or metric not in _METRICS:
         reason = _NO_METRIC.get(metric, f"known: {', '.join(_METRICS)}") if isinstance(metric, str) else "not a metric"
         raise NoCounterpartError(f"`evaluation_metric` is {named(metric)}: {reason}")
+    return _METRICS[metric]
+
+
+def _passing(grader: Mapping[str, Any]) -> dict[str, Any]:
     threshold = grader.get("pass_threshold")
-    if threshold is not None and not is_number(threshold):
+    if threshold is None:
+        return {}
+    if not is_number(threshold):
         raise NoCounterpartError(f"`pass_threshold` is {named(threshold)}, not a number")
-    if threshold is not None:
-        check_threshold(threshold, "pass_threshold")
-    passing = {} if threshold is None else {"threshold": threshold}
-    return {"type": "similarity", "metric": _METRICS[metric], "value": _reference(grader), **_source(grader), **passing}
-
-
-def _reference(grader: Mapping[str, Any]) -> Any:
-    return reference_to(_text(grader, "reference"), _column)
+    check_threshold(threshold, "pass_threshold")
+    return {"threshold": threshold}
 
 
 def _text(grader: Mapping[str, Any], name: str) -> str:
@@ -226,10 +214,17 @@ def _source(grader: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, Any]:
-    members = _members(grader.get("graders"))
-    formula = grader.get("calculate_output")
+    """Return the spec of graders whose scores a formula combines."""
+    graders = grader.get("graders")
+    listed = graders if isinstance(graders, list) else [graders]
+    members: dict[str, tuple[str | int, Any]] = {
+        str(member.get("name")) if isinstance(member, dict) else str(at): (at, member)
+        for at, member in enumerate(listed)
+    }
+    if isinstance(graders, dict):
+        members = {str(name): (name, member) for name, member in graders.items()}
     try:
-        combine, weights = combination(formula, [*members])
+        combine, weights = combination(grader.get("calculate_output"), [*members])
     except NoCounterpartError as error:
         notes.leave_out((*path, "calculate_output"), str(error))
         return {"checks": []}
@@ -253,13 +248,3 @@ def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, An
     if best != 1 and math.isfinite(best) and best > 0:
         spec = {"passThreshold": best, **spec}
     return spec
-
-
-def _members(graders: Any) -> dict[str, tuple[str | int, Any]]:
-    if isinstance(graders, dict):
-        return {str(name): (name, grader) for name, grader in graders.items()}
-    listed = graders if isinstance(graders, list) else [graders]
-    return {
-        str(grader.get("name")) if isinstance(grader, dict) else str(at): (at, grader)
-        for at, grader in enumerate(listed)
-    }

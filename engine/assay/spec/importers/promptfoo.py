@@ -19,7 +19,6 @@ from assay.spec.importers.imported import (
     is_number,
     named_check,
     numbered_ids,
-    shape_of,
 )
 from assay.spec.importers.promptfoo_assertions import DIFFERENCES, NOT, assertion_check, text_of
 from assay.system.documents import Document, Place, named
@@ -47,7 +46,7 @@ def read_promptfoo(document: Document) -> Imported:
 
 @dataclass(frozen=True)
 class _Hole:
-    """The place of a value that each test brings."""
+    """The place of a value of some type that each test brings."""
 
     kind: str
 
@@ -71,12 +70,9 @@ class _Reader:
         self.tests = self._listed(data if isinstance(data, list) else self.config.get("tests"), self.root)
         self.default = self._object(self.config.get("defaultTest"), ("defaultTest",))
         self.threshold = self._common_threshold()
+        self.graded = self.threshold is not None  # whether it decides, not the verdicts of assertions
         self.names: dict[str, None] = {}
         self.differing: set[str] = set()
-
-    @property
-    def graded(self) -> bool:
-        return self.threshold is not None
 
     def read(self) -> Imported:
         if self.config.get("scenarios"):
@@ -228,7 +224,7 @@ class _Reader:
             for _, check in self._checks(test.get("assert"), (*path, "assert"), self.graded):
                 values: list[Any] = []
                 holed = _with_holes(check, values)
-                shape = shape_of(holed)
+                shape = json.dumps(holed, sort_keys=True, default=str)
                 seen[shape] = seen.get(shape, 0) + 1
                 slot = slots.setdefault((shape, seen[shape]), _Slot(holed))
                 slot.values[number] = values

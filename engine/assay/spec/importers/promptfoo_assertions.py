@@ -1,4 +1,8 @@
-"""Assertions of promptfoo to checks."""
+r"""Assertions of promptfoo to checks, type by type: those of promptfoo 0.123, with their defaults.
+
+Its patterns are JavaScript's: ``\d``, ``\w`` and ``\b`` are about ASCII, ``$`` is the very end, ``.`` stops at four line
+terminators, and a letter without a meaning may be escaped.
+"""
 
 import math
 import re
@@ -6,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assay.errors import SpecError
 from assay.spec.importers.imported import NoCounterpartError, check_threshold, is_number, pieces_of, reference_to
-from assay.system.documents import named
+from assay.system.documents import named, parse_text
 
 _SPACES = r"\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES}
@@ -75,15 +80,18 @@ def _character(match: re.Match[str]) -> str:
 
 
 NOT = "not-"
+_DRAFT = "http://json-schema.org/draft-07/schema#"
+"""The draft by which promptfoo reads a schema that names none."""
+
+_UNICODE = {None: None, False: None, True: "nfc", "NFC": "nfc", "NFKC": "nfkc"}
+"""The normal forms that ``normalizeUnicode`` asks for."""
 
 
 @dataclass(frozen=True)
 class Assertion:
-    """An assertion, without ``not-``.
+    """An assertion, without ``not-``; what a check cannot say raises ``NoCounterpartError``.
 
     Attributes:
-        value: Its value; None if it has none.
-        threshold: Its threshold; None if it has none.
         inverse: Whether it is negated.
         graded: Whether its score counts, not its verdict.
     """
@@ -96,8 +104,15 @@ class Assertion:
     graded: bool
     column_of: Callable[[str], str]
 
-    def text(self) -> Any:
+    @property
+    def case(self) -> dict[str, bool]:
+        """Whether upper and lower case differ."""
+        return {"caseSensitive": not self.type.startswith("i")}
+
+    def text(self, *, filled: bool = False) -> Any:
         """Return the value as a text or a reference."""
+        if filled and self.value == "":
+            raise NoCounterpartError("`value` is empty, which promptfoo refuses")
         return self._reference(self.value)
 
     def texts(self) -> Any:
@@ -111,15 +126,14 @@ class Assertion:
             raise NoCounterpartError(f"`value` is {named(self.value)}, not a list of texts")
         return [self._reference(item) for item in value]
 
-    def either(self) -> Any:
-        """Return the value as a text, a reference, or a list of these."""
-        return self.texts() if isinstance(self.value, list) else self.text()
-
     def data(self) -> Any:
         """Return the value as JSON data without templates."""
-        for text in _texts_in(self.value):
-            if len(pieces_of(text)) > 1:
+        pending = [self.value]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, str) and len(pieces_of(value)) > 1:
                 raise NoCounterpartError("a template stands within an object")
+            pending += value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
         return self.value
 
     def pattern(self) -> Any:
@@ -148,6 +162,29 @@ class Assertion:
         check_threshold(threshold)
         return {**check, "threshold": threshold}
 
+    def similarity(self, metric: str, default: float) -> dict[str, Any]:
+        """Return the check of a similarity."""
+        value = self.texts() if isinstance(self.value, list) else self.text()
+        return self.reaching({"type": "similarity", "metric": metric, "value": value}, default)
+
+    def json(self) -> dict[str, Any]:
+        """Return the check of JSON that conforms to the schema that the assertion gives, or of any JSON."""
+        schema = self.data()
+        if isinstance(schema, str) and schema:
+            if schema.startswith("file://"):
+                raise NoCounterpartError("the schema is in another file, which is not read")
+            try:
+                schema = parse_text(schema, ".yaml", "the schema").data
+            except SpecError as error:
+                raise NoCounterpartError(error.fact) from None
+        if schema in (None, ""):
+            return {"type": "json_valid"}
+        if not isinstance(schema, dict | bool):
+            raise NoCounterpartError(f"`value` is {named(schema)}, not a JSON Schema")
+        if isinstance(schema, dict):
+            schema = {"$schema": _DRAFT, **schema}
+        return {"type": "json_schema", "schema": schema, "validateFormats": True}
+
     def _reference(self, value: Any) -> Any:
         if isinstance(value, list | dict) or value is None:
             raise NoCounterpartError(f"`value` is {named(value)}, not a text")
@@ -165,85 +202,38 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+_ITEM = re.compile(r'[\s,]*+(?:"((?:\\["\\]|""|[^"])*+)("?)([^,]*)|([^,]+))')
+
+
 def comma_separated(text: str) -> list[str]:
     """Return the items of a text, separated by commas; an item may stand in double quotes."""
-    items, at = [], 0
-    while at < len(text):
-        if text[at].isspace() or text[at] == ",":
-            at += 1
-        elif text[at] == '"':
-            item, at = _quoted_item(text, at + 1)
-            items.append(item)
-            rest = text[at:].partition(",")[0]
-            if rest.strip():
-                raise NoCounterpartError(f"{rest.strip()[:40]!r} follows a quoted item")
-        else:
-            end = text.find(",", at)
-            end = len(text) if end < 0 else end
-            items.append(text[at:end].strip())
-            at = end
+    items, end = [], 0
+    while (match := _ITEM.match(text, end)) and match.end() > end:
+        quoted, closing, rest, plain = match.groups()
+        end = match.end()
+        if plain is not None:
+            items.append(plain.strip())
+            continue
+        if not closing:
+            raise NoCounterpartError("a quote is not closed")
+        if rest.strip():
+            raise NoCounterpartError(f"{rest.strip()[:40]!r} follows a quoted item")
+        items.append(re.sub(r'\\(["\\])|"(")', r"\1\2", quoted))
     return items
-
-
-def _quoted_item(text: str, at: int) -> tuple[str, int]:
-    item = ""
-    while at < len(text):
-        if text[at : at + 2] in ('\\"', "\\\\", '""'):
-            item += text[at + 1]
-            at += 2
-        elif text[at] == '"':
-            return item, at + 1
-        else:
-            item += text[at]
-            at += 1
-    raise NoCounterpartError("a quote is not closed")
-
-
-def _texts_in(value: Any) -> list[str]:
-    if isinstance(value, Mapping):
-        return [text for item in value.values() for text in _texts_in(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in _texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def _not_empty(assertion: Assertion) -> None:
-    if assertion.value == "":
-        raise NoCounterpartError("`value` is empty, which promptfoo refuses")
-
-
-def _contains(assertion: Assertion) -> dict[str, Any]:
-    _not_empty(assertion)
-    return {"type": "contains", "value": assertion.text(), "caseSensitive": not assertion.type.startswith("i")}
-
-
-def _contains_several(assertion: Assertion) -> dict[str, Any]:
-    kind = f"contains_{assertion.type.rpartition('-')[2]}"
-    return {"type": kind, "values": assertion.texts(), "caseSensitive": not assertion.type.startswith("i")}
-
-
-def _edge(assertion: Assertion) -> dict[str, Any]:
-    _not_empty(assertion)
-    kind = assertion.type.replace("-", "_")
-    return {"type": kind, "value": assertion.text(), "strip": False, "caseSensitive": True}
 
 
 def _equals(assertion: Assertion) -> dict[str, Any]:
     if isinstance(assertion.value, list | dict):
         return {"type": "json_match", "value": assertion.data()}
-    form = {None: None, False: None, True: "nfc", "NFC": "nfc", "NFKC": "nfkc"}
     asked = assertion.fields.get("normalizeUnicode")
-    if isinstance(asked, list | dict) or asked not in form:
+    if isinstance(asked, list | dict) or asked not in _UNICODE:
         raise NoCounterpartError(f"`normalizeUnicode` is {named(asked)}")
-    normalized = {"normalize": form[asked]} if form[asked] else {}
+    normalized = {"normalize": _UNICODE[asked]} if _UNICODE[asked] else {}
     return {"type": "equals", "value": assertion.text(), "strip": False, "caseSensitive": True, **normalized}
 
 
-def _regex(assertion: Assertion) -> dict[str, Any]:
-    return {"type": "regex", "pattern": assertion.pattern()}
-
-
 def _counted(assertion: Assertion) -> dict[str, Any]:
+    """Return the check for a count: a number, or the least and the greatest one."""
     value = assertion.value
     if isinstance(value, str):
         try:
@@ -257,74 +247,6 @@ def _counted(assertion: Assertion) -> dict[str, Any]:
     return {"type": "count", "of": "words" if assertion.type == "word-count" else "chars", **bounds}
 
 
-def _schema(assertion: Assertion) -> Any:
-    schema = assertion.data()
-    if isinstance(schema, str) and schema:
-        if schema.startswith("file://"):
-            raise NoCounterpartError("the schema is in another file, which is not read")
-        schema = _parsed(schema)
-    if schema in (None, ""):
-        return None
-    if not isinstance(schema, dict | bool):
-        raise NoCounterpartError(f"`value` is {named(schema)}, not a JSON Schema")
-    draft = {} if isinstance(schema, bool) or "$schema" in schema else {"$schema": _DRAFT}
-    return schema if isinstance(schema, bool) else {**draft, **schema}
-
-
-_DRAFT = "http://json-schema.org/draft-07/schema#"
-"""The draft by which promptfoo reads a schema that names none."""
-
-
-def _parsed(text: str) -> Any:
-    from assay.errors import SpecError
-    from assay.system.documents import parse_text
-
-    try:
-        return parse_text(text, ".yaml", "the schema").data
-    except SpecError as error:
-        raise NoCounterpartError(error.fact) from None
-
-
-def _json(assertion: Assertion) -> dict[str, Any]:
-    schema = _schema(assertion)
-    return {"type": "json_valid"} if schema is None else _conforming(schema)
-
-
-def _conforming(schema: Any) -> dict[str, Any]:
-    return {"type": "json_schema", "schema": schema, "validateFormats": True}
-
-
-def _json_within(assertion: Assertion) -> dict[str, Any]:
-    schema = _schema(assertion)
-    around = {"notFound": "pass"} if assertion.inverse else {}
-    check = {"type": "json_valid"} if schema is None else _conforming(schema)
-    return {**check, "on": [{"json": {"at": "first"}}], **around}
-
-
-def _similarity(metric: str, default: float) -> Callable[[Assertion], dict[str, Any]]:
-    def check(assertion: Assertion) -> dict[str, Any]:
-        similarity = {"type": "similarity", "metric": metric, "value": assertion.either()}
-        return assertion.reaching(similarity, default)
-
-    return check
-
-
-def _distance(assertion: Assertion) -> dict[str, Any]:
-    distance = math.floor(assertion.limit(5) or 5)  # in promptfoo, 0 is no threshold
-    return {"type": "similarity", "metric": "levenshtein_distance", "value": assertion.text(), "maxDistance": distance}
-
-
-def _at_most(column: str) -> Callable[[Assertion], dict[str, Any]]:
-    def check(assertion: Assertion) -> dict[str, Any]:
-        return {"type": "number_range", "max": assertion.limit(), "on": [{"column": column}]}
-
-    return check
-
-
-def _finish_reason(assertion: Assertion) -> dict[str, Any]:
-    return {"type": "equals", "value": assertion.text(), "on": [{"column": "finish_reason"}]}
-
-
 def _tool_names(assertion: Assertion) -> list[str]:
     value = assertion.data()
     names = value.split(",") if isinstance(value, str) else value
@@ -332,10 +254,6 @@ def _tool_names(assertion: Assertion) -> list[str]:
     if not any(listed):
         raise NoCounterpartError(f"`value` is {named(value)}, not names of tools")
     return [name for name in listed if name]
-
-
-def _tool_f1(assertion: Assertion) -> dict[str, Any]:
-    return assertion.reaching({"type": "tool_f1", "value": _tool_names(assertion)}, 1.0)
 
 
 def _tool_used(assertion: Assertion) -> dict[str, Any]:
@@ -367,40 +285,68 @@ def _tools_valid(assertion: Assertion) -> dict[str, Any]:
     return {"type": "tool_valid"}
 
 
+_CONTAINS = ("contains", "icontains")
+_CALLS_VALID = ("is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call")
+
 RULES: dict[str, Callable[[Assertion], dict[str, Any]]] = {
-    **dict.fromkeys(("contains", "icontains"), _contains),
-    **dict.fromkeys(("contains-any", "contains-all", "icontains-any", "icontains-all"), _contains_several),
-    **dict.fromkeys(("starts-with", "ends-with"), _edge),
+    **dict.fromkeys(_CONTAINS, lambda given: {"type": "contains", "value": given.text(filled=True), **given.case}),
+    **{
+        f"{name}-{which}": lambda given, which=which: {  # type: ignore[misc]  # of a default
+            "type": f"contains_{which}",
+            "values": given.texts(),
+            **given.case,
+        }
+        for name in _CONTAINS
+        for which in ("any", "all")
+    },
+    **dict.fromkeys(
+        ("starts-with", "ends-with"),
+        lambda given: {
+            "type": given.type.replace("-", "_"),
+            "value": given.text(filled=True),
+            "strip": False,
+            "caseSensitive": True,
+        },
+    ),
     "equals": _equals,
-    "regex": _regex,
+    "regex": lambda given: {"type": "regex", "pattern": given.pattern()},
     **dict.fromkeys(("word-count", "character-count"), _counted),
-    "is-json": _json,
-    "contains-json": _json_within,
-    **{f"rouge-{kind}": _similarity(f"rouge_{'1' if kind == 'n' else kind}", 0.75) for kind in "nl"},
-    "bleu": _similarity("bleu", 0.5),
-    "gleu": _similarity("gleu", 0.5),
-    "levenshtein": _distance,
-    "cost": _at_most("cost"),
-    "latency": _at_most("latency_ms"),
-    "finish-reason": _finish_reason,
-    "tool-call-f1": _tool_f1,
+    "is-json": lambda given: given.json(),
+    "contains-json": lambda given: (
+        given.json() | {"on": [{"json": {"at": "first"}}]} | ({"notFound": "pass"} if given.inverse else {})
+    ),
+    "rouge-n": lambda given: given.similarity("rouge_1", 0.75),
+    "rouge-l": lambda given: given.similarity("rouge_l", 0.75),
+    "bleu": lambda given: given.similarity("bleu", 0.5),
+    "gleu": lambda given: given.similarity("gleu", 0.5),
+    "levenshtein": lambda given: {
+        "type": "similarity",
+        "metric": "levenshtein_distance",
+        "value": given.text(),
+        "maxDistance": math.floor(given.limit(5) or 5),  # in promptfoo, 0 is no threshold
+    },
+    "cost": lambda given: {"type": "number_range", "max": given.limit(), "on": [{"column": "cost"}]},
+    "latency": lambda given: {"type": "number_range", "max": given.limit(), "on": [{"column": "latency_ms"}]},
+    "finish-reason": lambda given: {"type": "equals", "value": given.text(), "on": [{"column": "finish_reason"}]},
+    "tool-call-f1": lambda given: given.reaching({"type": "tool_f1", "value": _tool_names(given)}, 1.0),
     "trajectory:tool-used": _tool_used,
     "trajectory:tool-sequence": _tool_sequence,
-    **dict.fromkeys(
-        ("is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call"), _tools_valid
-    ),
+    **dict.fromkeys(_CALLS_VALID, _tools_valid),
 }
 """How each type becomes a check."""
 
 _INVERTED = ("trajectory:tool-used",)
 """Types whose check is the opposite already where their value is a list of names."""
 
+_ROUGE = (
+    "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ"
+)
+
 DIFFERENCES = {
     "contains-json": "the first JSON object or list of the output counts, strictly read; promptfoo tries all, and repairs them",
     "is-json": "NaN and Infinity are JSON here",
     "levenshtein": "characters are code points; promptfoo counts UTF-16 units",
-    "rouge-n": "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ",
-    "rouge-l": "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ",
+    **dict.fromkeys(("rouge-n", "rouge-l"), _ROUGE),
     "cost": "it reads the column `cost`",
     "latency": "it reads the column `latency_ms`",
     "finish-reason": "it reads the column `finish_reason`",
@@ -408,52 +354,27 @@ DIFFERENCES = {
         ("trajectory:tool-used", "trajectory:tool-sequence"),
         "it reads the calls in the messages; promptfoo reads its traces",
     ),
-    **dict.fromkeys(
-        ("is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call"),
-        "it reads the column `tools`",
-    ),
+    **dict.fromkeys(_CALLS_VALID, "it reads the column `tools`"),
 }
 """What may differ from promptfoo, by type."""
 
-_CODE = "it runs code of yours: a reward function can (docs/rubrics.md)"
-_MODEL = "it asks a model"
-_NONE = {
-    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _CODE),
-    **dict.fromkeys(
-        (
-            *("llm-rubric", "agent-rubric", "search-rubric", "research-rubric", "video-rubric", "g-eval", "factuality"),
-            *("model-graded-closedqa", "model-graded-factuality", "answer-relevance", "context-faithfulness"),
-            *("context-recall", "context-relevance", "conversation-relevance", "classifier", "moderation", "pi"),
-            *(
-                "similar",
-                "similar:cosine",
-                "similar:dot",
-                "similar:euclidean",
-                "select-best",
-                "trajectory:goal-success",
-            ),
-            *(
-                "perplexity",
-                "perplexity-score",
-                "guardrails",
-                "max-score",
-                "noise-sensitivity",
-                "citation-faithfulness",
-            ),
-        ),
-        _MODEL,
+_REASONS = {
+    "it runs code of yours: a reward function can (docs/rubrics.md)": "javascript python ruby webhook",
+    "it asks a model": (
+        "llm-rubric agent-rubric search-rubric research-rubric video-rubric g-eval factuality model-graded-closedqa "
+        "model-graded-factuality answer-relevance context-faithfulness context-recall context-relevance "
+        "conversation-relevance classifier moderation pi similar similar:cosine similar:dot similar:euclidean select-best "
+        "trajectory:goal-success perplexity perplexity-score guardrails max-score noise-sensitivity citation-faithfulness"
     ),
-    "is-refusal": "its list of phrases is promptfoo's; use `contains_any` with the phrases of your models",
-    "meteor": "it needs WordNet",
-    **dict.fromkeys(
-        ("is-sql", "contains-sql", "is-xml", "contains-xml", "is-html", "contains-html"), "nothing parses it here"
-    ),
-    "trajectory:tool-args-match": "`tool_calls` compares all calls of a row; write its gold",
-    **dict.fromkeys(
-        ("trajectory:step-count", "trace-span-count", "trace-span-duration", "trace-error-spans", "skill-used"),
-        "it reads promptfoo's traces",
+    "its list of phrases is promptfoo's; use `contains_any` with the phrases of your models": "is-refusal",
+    "it needs WordNet": "meteor",
+    "nothing parses it here": "is-sql contains-sql is-xml contains-xml is-html contains-html",
+    "`tool_calls` compares all calls of a row; write its gold": "trajectory:tool-args-match",
+    "it reads promptfoo's traces": (
+        "trajectory:step-count trace-span-count trace-span-duration trace-error-spans skill-used"
     ),
 }
+_NONE = {kind: reason for reason, kinds in _REASONS.items() for kind in kinds.split()}
 """Why types have no counterpart."""
 
 
