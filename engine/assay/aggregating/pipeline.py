@@ -212,7 +212,7 @@ def condition_layer(verifier: VerifierSpec, schema: pl.Schema) -> list[pl.Expr]:
         if spec.when.check is None:
             holds = spec.when.expr(schema)
         else:
-            score, error = _score_exprs(spec.when.check)
+            score, error = _score_exprs(spec.when.check, columns_of(spec.when.check))
             passes = score >= 1.0
             holds = (passes.not_() if spec.when.negated else passes).fill_null(value=False)
             holds = holds if error is None else holds & error.is_null()
@@ -285,9 +285,9 @@ def _fixed_outcomes(spec: CheckSpec, columns: Columns) -> list[_Fixed]:
     return fixed
 
 
-def _score_exprs(spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None]:
+def _score_exprs(spec: CheckSpec, columns: Columns) -> tuple[pl.Expr, pl.Expr | None]:
     """Return the score of a single check and its error, None if there never is one."""
-    check, columns = spec.check, columns_of(spec)
+    check = spec.check
     assert check is not None  # noqa: S101  (as in ``columns_of``)
     raw = columns.score.cast(pl.Float64)
     error = one_line_expr(columns.error) if columns.error is not None or not _is_boolean(check) else None
@@ -321,8 +321,8 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     """
     condition = _above(verifier, spec)
     scored = pl.col(UNSCORED).is_null() if condition is None else pl.col(UNSCORED).is_null() & condition
-    raw, error = _score_exprs(spec)
     own = columns_of(spec)
+    raw, error = _score_exprs(spec, own)
     columns = [pl.when(scored).then(raw).alias(hidden(check_column(verifier, spec)))]
     if error is not None:
         columns.append(pl.when(scored).then(error).alias(error_column(verifier, spec)))
@@ -423,7 +423,7 @@ def one_reason(spec: CheckSpec) -> str | None:
 def short_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
     """Whether a row scores below 1 and gets a reason."""
     score = pl.col(hidden(check_column(verifier, spec)))
-    if spec.parts or spec.threshold is not None or spec.subject is not None:
+    if spec.check is None or is_builtin(spec.check) or spec.threshold is not None or spec.subject is not None:
         return score < 1.0
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
     return columns_of(spec).short(score, error)

@@ -494,8 +494,8 @@ class _GoldColumns:
         assert self.template is not None  # noqa: S101  (else rows take Python)
         several = isinstance(golds.dtype, pl.List) and not (self.kind.whole or self.brought.is_joined)
         sizes = golds.list.len().fill_null(0) if several else golds.is_not_null().cast(pl.UInt32)
-        rows = pl.DataFrame({TEXT: texts, "gold": golds, "size": sizes}).with_row_index("at")
-        rows = rows.filter((sizes > 0) & texts.is_not_null())
+        rows, both = pl.DataFrame({TEXT: texts, "gold": golds, "size": sizes}), (sizes > 0) & texts.is_not_null()
+        rows = rows if both.all() else rows.filter(both)
         pairs = rows.select_seq(TEXT, "gold")
         pairs = pairs.explode("gold") if several else pairs
         with about(TEXT):
@@ -503,7 +503,9 @@ class _GoldColumns:
                 answers = self._of_pairs(self.template, pairs, rows["size"] if several else None)
             else:
                 answers = self._compared(self.template, pairs, rows["size"] if several else None)
-        answers = in_place(pl.concat([rows.select_seq("at"), answers], how="horizontal"), len(texts))
+        if rows.height < len(texts):
+            at = both.arg_true().alias("at")
+            answers = in_place(answers.with_columns_seq(at), len(texts))
         missing = pl.coalesce("missing", sizes == 0) if "missing" in answers.columns else sizes == 0
         return answers.with_columns_seq(missing=missing).to_struct(texts.name).cast(_ANSWER)
 
