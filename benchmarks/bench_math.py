@@ -50,7 +50,7 @@ OURS = """if True:
         return assay.score(rows, {"checks": [{"type": "math", "value": {"column": "gold"}}]})[["reward", "error"]].rows()
 
     def used():
-        session = client._POOL[0]._process.process.pid
+        session = client.POOL.processes[0]
         stats = [path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat")]
         ticks = sum(int(stat[11]) + int(stat[12]) for stat in stats if int(stat[3]) == session)
         return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
@@ -109,7 +109,7 @@ def ran(program, batches):
 
 
 def test_math(table):
-    from assay.calls.piped_process import cores
+    from assay.guard.pool import cores
 
     batches = [drawn(1, PAIRS), drawn(2, PAIRS), grouped(3)]
     turns = [(ran(OURS, batches), ran(LOOP, batches)) for _ in range(TURNS)]

@@ -7,7 +7,7 @@ import pytest
 from cases import DATA
 
 from assay import load_verifier, score
-from assay.checks.json import schema_process, schemas
+from assay.checks.json import schemas
 from assay.checks.json.schema import JsonSchema
 from assay.checks.json.schema_cost import cost_of
 from assay.errors import SpecError
@@ -291,20 +291,21 @@ LATE = {
 @pytest.mark.parametrize("name", LATE)
 def test_what_takes_too_long_is_an_error(name, monkeypatch):
     schema, text = LATE[name]
-    monkeypatch.setattr(schema_process, "SECONDS", 0.2)
-    schema_process._close()
+    monkeypatch.setattr(schemas.POOL, "prepare_seconds", 0.2)
+    monkeypatch.setattr(schemas, "SECONDS", dict.fromkeys(schemas.SECONDS, 0.2))
+    schemas.POOL.close()
     table = score(rows_of([text, '{"n": 1}'], [schema, INTEGER]), load_verifier(BY_ROW))
-    schema_process._close()
+    schemas.POOL.close()
     assert table["reward"].to_list() == [0.0, 1.0]
     assert "the schema takes more" in table["error"][0]
     assert table["error"][1] is None
 
 
 def test_a_process_without_memory_is_an_error(monkeypatch):
-    monkeypatch.setattr(schema_process, "_MEMORY", 1 << 24)
-    schema_process._close()
+    monkeypatch.setattr(schemas.POOL, "memory", 1 << 24)
+    schemas.POOL.close()
     table = score(rows_of(['"' + "x" * 5_000_000 + '"', '{"n": 1}'], [{"$ref": "#"}, INTEGER]), load_verifier(BY_ROW))
-    schema_process._close()
+    schemas.POOL.close()
     assert table["reward"].to_list() == [0.0, 1.0]
     assert "the schema takes more memory or stack than there is" in table["error"][0]
 
@@ -323,7 +324,7 @@ BOMB = {"allOf": [{"pattern": rf"\w{{{1000 + at}}}\p{{L}}{{1000}}"} for at in ra
 
 def test_a_schema_that_cannot_be_compiled_is_none():
     table = by_row(['"a"', "{}"], [BOMB, True])
-    schema_process._close()
+    schemas.POOL.close()
     assert table["reward"].to_list() == [None, 1.0]
     assert table["error"][0].startswith("gold cannot be used: schema is ")
 

@@ -19,6 +19,7 @@ ROOMS = (
         "thresholds",
         "system",
         "options",
+        "guard",
         "calls",
         "expressions",
         "expressions.regex.trees",

@@ -168,7 +168,7 @@ def test_a_run_without_need_imports_and_starts_nothing():
         import sys, warnings
         import assay
         from assay.checks.mathematics import client
-        client._Process = None  # to start it would raise
+        client.POOL.answers = None  # to start it would raise
         rows = [{"completion": text, "gold": gold} for text, gold in (("5", " 5 "), ("", "5"), ("5" * 5000, "5"))]
         scored = assay.score(rows * 300, {"checks": [{"type": "math", "value": {"column": "gold"}}]})
         print(scored["reward"].to_list()[:3], {"sympy", "math_verify", "antlr4"} & set(sys.modules))

@@ -9,7 +9,7 @@ from cases import DATA, sized, some
 from hostile import hostile_pieces
 
 from assay import load_verifier, score
-from assay.checks.json import schema_process
+from assay.checks.json import schemas
 from assay.checks.tools.bfcl import bfcl_difference
 from assay.checks.tools.equality import difference, equal
 from assay.checks.tools.golds import expected_calls, expected_names, function_docs
@@ -363,12 +363,13 @@ def tower(height):
     ],
 )
 def test_a_schema_that_takes_too_long_is_an_error(schema, value, monkeypatch):
-    monkeypatch.setattr(schema_process, "SECONDS", 0.2)
-    schema_process._close()
+    monkeypatch.setattr(schemas.POOL, "prepare_seconds", 0.2)
+    monkeypatch.setattr(schemas, "SECONDS", dict.fromkeys(schemas.SECONDS, 0.2))
+    schemas.POOL.close()
     call = message(("f", {"a": value}))
     rows = [{"completion": call, "tools": json.dumps([{"name": "f", "parameters": one}])} for one in (schema, {})]
     result = score(rows, verifier(type="tool_valid"))
-    schema_process._close()
+    schemas.POOL.close()
     assert result["reward"].to_list() == [0.0, 1.0]
     assert "the schema takes more" in result["error"][0]
     assert result["error"][1] is None

@@ -1,24 +1,17 @@
 """``re`` in a process of its own: Python's verdict, or a limit of time or memory."""
 
-import fcntl
-import os
 import pickle
 import re
-import signal
-import subprocess
 import sys
 import threading
 import warnings
-from pathlib import Path
 
 import pytest
-from cases import sized
-from waiting import PATIENCE, until
 
 import assay
 from assay.calls.limits import Limits, TimeoutCounts
 from assay.expressions.lane import lanes_read
-from assay.expressions.regex import guarded, match_process
+from assay.expressions.regex import guarded
 from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import quick
 from assay.expressions.regex.guarded import Question, guarded_search
@@ -40,18 +33,6 @@ def test_verdicts_are_pythons():
     assert asked("(K)\\1", "\u212ak", flags=re.IGNORECASE) == [True]
 
 
-def test_a_match_without_end_costs_its_own_row_only():
-    answers = asked(ENDLESS, "aa", TEXT, "b", TEXT, "aaa")
-    assert [str(answer) for answer in answers] == [
-        "True",
-        SAID.partition(": ")[2],
-        "False",
-        SAID.partition(": ")[2],
-        "True",
-    ]
-    assert isinstance(answers[1], TimeoutError)
-
-
 @pytest.mark.parametrize("pattern", ["(a", "[z-a]", "(?<=a*)b", "a{2}{3}", "(" * 5000])
 def test_an_invalid_pattern_is_what_python_says_of_it(pattern):
     (answer,) = asked(pattern, "a")
@@ -64,87 +45,34 @@ def test_an_invalid_pattern_is_what_python_says_of_it(pattern):
 
 
 def test_memory_has_a_limit(monkeypatch):
-    monkeypatch.setattr(match_process, "MEMORY", 200_000_000)
-    monkeypatch.setattr(guarded, "_IDLE", [])
-    (answer, other) = asked(r"\A(?:(ab|c))*\1x", "ab" * 3_000_000, "ababx", seconds=20)
+    guarded.POOL.close()
+    monkeypatch.setattr(guarded.POOL, "memory", 100_000_000)
+    (answer, other) = asked(r"\A(?:(ab|c))*\1x", "ab" * 1_000_000, "ababx", seconds=20)
     assert isinstance(answer, MemoryError)
     assert other is True
-    guarded._close_all()
+    guarded.POOL.close()
 
 
 def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
-    given_up = []
-    too_expensive = guarded._Search._too_expensive
+    asked_for, answers_of = [], guarded.POOL.answers
     monkeypatch.setattr(
-        guarded._Search, "_too_expensive", lambda *args: given_up.append(args[0]) or too_expensive(*args)
+        guarded.POOL, "answers", lambda requests, *limits: asked_for.extend(requests) or answers_of(requests, *limits)
     )
-    monkeypatch.setattr(match_process, "COMPILE_SECONDS", 0.1)
+    monkeypatch.setattr(guarded.POOL, "prepare_seconds", 0.05)
     monkeypatch.setattr(guarded, "_TOO_EXPENSIVE", {})
+    guarded.POOL.close()
     pattern = "(?i)" + "[!-\uffff]" * 2_000
-    for _ in range(20):
-        (answer, again) = asked(pattern, "a", "b")
-        assert (
-            str(answer)
-            == str(again)
-            == (
-                "the pattern takes more than 0.1 s to compile; as that is a limit of time, another run may end otherwise"
-            )
-        )
-    assert len({*map(id, given_up)}) == 1  # by the first search
+    message = "the pattern takes more than 0.05 s to compile; as that is a limit of time, another run may end otherwise"
+    for _ in range(3):
+        assert [str(answer) for answer in asked(pattern, "a", "b")] == [message] * 2
+    assert len(asked_for) == 2  # by the first search
     rows = [{"completion": "a", "fn_name": "regex_match", "expected": pattern}, {"completion": "a"}]
     assert assay.score(rows, verifier_name="regex_match")["error"][0].startswith(
         "regex_match: TimeoutError: the pattern takes"
     )
     with pytest.raises(TimeoutError, match="to compile"):
         check_pattern(pattern)
-
-
-@pytest.fixture
-def stopped(monkeypatch):
-    """What stops a run, as soon as it waits for a match."""
-    stop, wait = threading.Event(), guarded._Search._wait
-    monkeypatch.setattr(guarded._Search, "_wait", lambda search: (wait(search), stop.set()))
-    return stop
-
-
-def test_a_run_that_is_to_stop_stops_within_a_match(stopped):
-    with pytest.raises(KeyboardInterrupt):
-        asked(ENDLESS, TEXT, seconds=None, stop=stopped)
-    assert asked(ENDLESS, "aa") == [True]
-
-
-def test_a_run_that_is_to_stop_stops_with_texts_that_no_pipe_holds_still_unsent(stopped, monkeypatch):
-    ask = guarded._Search._ask
-
-    def ask_together(search, *request):
-        search._batch = 6
-        ask(search, *request)
-
-    monkeypatch.setattr(guarded._Search, "_ask", ask_together)
-    with pytest.raises(KeyboardInterrupt):
-        asked(ENDLESS, TEXT, *["b" * 300_000] * 5, seconds=None, stop=stopped)
-    assert asked(ENDLESS, "aa") == [True]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set as Linux does")
-def test_pipes_may_be_as_small_as_they_are_for_who_has_many(monkeypatch):
-    monkeypatch.setattr(guarded, "_IDLE", [])
-    server = guarded._take()
-    for end in (server.questions, server.answers):
-        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
-    guarded._IDLE.append(server)
-    (answers,) = _within(PATIENCE, lambda: asked(r"(?P<n>a)(?(n)b|" + "(" * 400, *["ab" * 20_000] * 300))
-    assert {type(answer) for answer in answers} == {re.error}
-    assert _within(PATIENCE, lambda: asked(r"(a)\1", *["aa", "b" * 9_000] * 1_000)) == [[True, False] * 1_000]
-    guarded._close_all()
-
-
-def _within(seconds, function):
-    done = []
-    thread = threading.Thread(target=lambda: done.append(function()), daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return done
+    guarded.POOL.close()
 
 
 def test_a_pattern_that_is_refused_before_its_texts_are_sent_leaves_no_half_of_a_question():
@@ -153,28 +81,11 @@ def test_a_pattern_that_is_refused_before_its_texts_are_sent_leaves_no_half_of_a
     assert asked(ENDLESS, "aa", "b") == [True, False]
 
 
-def test_a_pattern_whose_process_somebody_ended_is_asked_again_once(monkeypatch):
-    monkeypatch.setattr(guarded, "_IDLE", [])
-    ended = [guarded._take() for _ in range(3)]
-    monkeypatch.setattr(type(ended[0]), "usable", True)
-    for server in ended:
-        os.kill(server.process.pid, signal.SIGKILL)
-        server.process.wait()
-    guarded._IDLE.extend(ended[:1])
-    assert asked(ENDLESS, "aa", "b") == [True, False]
-    guarded._close_all()
-    guarded._IDLE.extend(ended[1:])
-    message = "the regular expression ended the process that it ran in (signal 9)"
-    assert [str(answer) for answer in asked(ENDLESS, "aa", "b")] == [message] * 2
-    assert asked(ENDLESS, "aa", "b") == [True, False]
-    guarded._close_all()
-
-
 @pytest.mark.parametrize("executable", [None, "", "/nowhere"])
 @pytest.mark.parametrize("count", [1, 300])
 def test_a_process_that_cannot_be_started_costs_the_rows_that_need_it(monkeypatch, executable, count):
+    guarded.POOL.close()
     monkeypatch.setattr(sys, "executable", executable)
-    monkeypatch.setattr(guarded, "_IDLE", [])
     said = "RuntimeError: the process that the regular expression needs could not be started: "
     scored = assay.score([{"completion": "aa"}] * count, VERIFIER)
     rows = [{"completion": "aa", "fn_name": "regex_match", "expected": gold} for gold in (ENDLESS, "a")] * count
@@ -189,35 +100,10 @@ def test_a_limit_of_time_that_no_timer_has_room_for_is_none():
     assert asked(ENDLESS, "aa", seconds=1e300) == [True]
 
 
-def test_a_process_that_somebody_ended_is_replaced():
-    assert asked(ENDLESS, "aa") == [True]
-    for server in guarded._IDLE:
-        os.kill(server.process.pid, signal.SIGKILL)
-        server.process.wait()
-    assert asked(ENDLESS, "aa") == [True]
-
-
-def test_a_match_that_times_out_leaves_its_process_to_the_next(monkeypatch):
-    monkeypatch.setattr(guarded, "_IDLE", [])
-    assert [type(answer) for answer in asked(ENDLESS, TEXT, TEXT, "aa")] == [TimeoutError, TimeoutError, bool]
-    processes = [*guarded._IDLE]
-    assert asked(ENDLESS, "aa", TEXT)[0] is True
-    assert {process.process.pid for process in guarded._IDLE} == {process.process.pid for process in processes}
-    assert all(process.usable for process in processes)
-    guarded._close_all()
-
-
-def test_a_loop_that_looks_for_no_signal_ends_with_its_process():
-    answers = asked("(a)?+a*b", "a" * 1_000_000, "aab", "a" * 1_000_000, "b")
-    assert [str(answer) for answer in answers] == [SAID.partition(": ")[2], "True", SAID.partition(": ")[2], "True"]
-
-
-@pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize(
     ("pattern", "endless"), [("(a)?+a*b", "a" * 1_000_000), (ENDLESS, TEXT)], ids=["ends its process", "is late"]
 )
-def test_a_text_costs_no_other_one_of_its_request_its_answer(monkeypatch, cores, pattern, endless):
-    monkeypatch.setattr(guarded, "_cores", lambda: cores)
+def test_a_text_costs_no_other_one_of_its_request_its_answer(pattern, endless):
     texts = [endless if at in (70, 71, 200) else "aab" if at % 2 else f"c{at}" for at in range(300)]
     answers = asked(pattern, *texts)
     late = [at for at, answer in enumerate(answers) if isinstance(answer, TimeoutError)]
@@ -226,42 +112,7 @@ def test_a_text_costs_no_other_one_of_its_request_its_answer(monkeypatch, cores,
     assert [answer for _, answer in quick] == [re.search(pattern, text) is not None for text, _ in quick]
 
 
-def test_the_rest_of_a_request_that_takes_long_is_given_back(monkeypatch):
-    monkeypatch.setattr(guarded, "_GROWTH", 1_000)
-    monkeypatch.setattr(guarded, "_BATCH_SECONDS", 1_000.0)
-    replies = []
-    settle = guarded._Search._settle
-    monkeypatch.setattr(
-        guarded._Search,
-        "_settle",
-        lambda self, request, reply: (replies.append(reply[0]), settle(self, request, reply)),
-    )
-    answers = asked(ENDLESS, "aa", *[TEXT] * 3, *["aa", "b"] * 20)
-    assert [type(answer) for answer in answers] == [bool, *[TimeoutError] * 3, *[bool] * 40]
-    assert answers[4:] == [True, False] * 20
-    assert match_process.Kind.BACK in replies
-
-
-@pytest.mark.parametrize("cores", [1, 3])
-def test_as_many_processes_as_cores_are_at_work_at_once(monkeypatch, cores):
-    monkeypatch.setattr(guarded, "_cores", lambda: cores)
-    monkeypatch.setattr(guarded, "_IDLE", [])
-    monkeypatch.setattr(guarded, "_ALIVE", set())
-    most = []
-    wait = guarded._Search._wait
-    monkeypatch.setattr(guarded._Search, "_wait", lambda self: (most.append(len(self._running)), wait(self)))
-    count = sized(15, 5)
-    texts = [text for at in range(count) for text in (TEXT, "aa", f"b{at}")]
-    answers = asked(ENDLESS, *texts)
-    assert [type(answer) for answer in answers] == [TimeoutError, bool, bool] * count
-    assert [answer for answer in answers if isinstance(answer, bool)] == [True, False] * count
-    assert max(most) == cores
-    assert len(guarded._IDLE) == cores
-    guarded._close_all()
-
-
-def test_questions_with_a_pattern_each_are_answered_in_order(monkeypatch):
-    monkeypatch.setattr(guarded, "_cores", lambda: 2)
+def test_questions_with_a_pattern_each_are_answered_in_order():
     questions = [
         Question(pattern, text, flags)
         for at in range(20)
@@ -283,83 +134,6 @@ def test_equal_questions_are_asked_once(monkeypatch):
     assert search_all(ENDLESS, ["aa", TEXT, "aa", TEXT]) == [True] * 4
     assert asked_for == [Question(ENDLESS, "aa"), Question(ENDLESS, TEXT)]
 
-
-ORPHANS = """
-import sys, threading, time
-from assay.expressions.regex import guarded
-guarded._cores = lambda: 2
-threading.Thread(
-    target=guarded.guarded_search,
-    args=([guarded.Question(sys.argv[1], sys.argv[2] + str(at)) for at in range(100)],),
-    kwargs={"seconds": 1.0}, daemon=True).start()
-while len(guarded._ALIVE) < 2:
-    time.sleep(0.01)
-print(*(process.process.pid for process in guarded._ALIVE), flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
-def test_processes_end_with_the_one_that_started_them():
-    with subprocess.Popen([sys.executable, "-c", ORPHANS, ENDLESS, TEXT], stdout=subprocess.PIPE, text=True) as parent:
-        pids = parent.stdout.readline().split()
-        parent.kill()
-    assert len(pids) == 2
-    until(lambda: not any(_runs(pid) for pid in pids))
-
-
-def _runs(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-FORKED = """
-import os, sys
-from assay.expressions.regex import guarded
-question = [guarded.Question(sys.argv[1], "aa")]
-assert guarded.guarded_search(question, seconds=1.0) == [True]
-before = {process.process.pid for process in guarded._ALIVE}
-guarded._LOCK.acquire()  # as a thread may hold it
-child = os.fork()
-if not child:
-    assert guarded.guarded_search(question, seconds=1.0) == [True]
-    after = {process.process.pid for process in guarded._ALIVE}
-    guarded._close_all()
-    os._exit(0 if after.isdisjoint(before) else 3)
-guarded._LOCK.release()
-print(os.waitpid(child, 0)[1], guarded.guarded_search(question, seconds=1.0))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_fork_has_processes_of_its_own():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FORKED, ENDLESS],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("0 [True]\n", "")
-
-
-def test_many_threads_have_a_process_each():
-    answers = []
-
-    def ask():
-        answers.extend(asked(ENDLESS, *(["aa", "b"] * 100), seconds=5))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [True, False] * 400
-
-
-# ── in a run ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 VERIFIER = {"checks": [{"type": "regex", "pattern": ENDLESS}]}
 
@@ -460,7 +234,6 @@ def test_patterns_of_rows_that_time_out_are_noted_by_their_function():
 def test_the_note_comes_while_the_run_goes(monkeypatch):
     """Whoever stops the run at the note has not waited for the other rows."""
     stop, late = threading.Event(), []
-    monkeypatch.setattr(guarded, "_cores", lambda: 2)
     monkeypatch.setattr(warnings, "showwarning", lambda *_, **__: stop.set())
     timeouts = TimeoutCounts()
     add = timeouts.add

@@ -4,16 +4,19 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from pathlib import Path as File
+from typing import Any, Literal
 
 from assay.checks.json.schema_cost import SchemaCost, cost_of
-from assay.checks.json.schema_process import Task, evaluated
 from assay.errors import SHOWN, printable
 from assay.expressions.json import NOT_JSON, begins_like_json, loads, mended
 from assay.expressions.regex.stacks import on_any_stack
+from assay.guard.pool import Late, Pool, PoolError, Reply, Request
 from assay.system.cache import cached_within
 from assay.values.paths import Path, find
 
+SECONDS = {"compile": 5.0, "valid": 5.0, "reason": 1.0}
+"""Limits on the processor time of another process for each of its tasks, in seconds; compiling the schema has five of its own."""
 _MASK = "\ue000"
 """Stands for the value in messages."""
 _KEPT = 4_096
@@ -129,7 +132,7 @@ class Schema:
             return _NO_MATCH
         return _reason(details[0], details[1], value) if kind == "violation" else _NO_MATCH
 
-    def _elsewhere(self, task: Task, value: Any) -> list[Any]:
+    def _elsewhere(self, task: Literal["valid", "reason"], value: Any) -> list[Any]:
         answer = evaluated(task, self.text, (self.formats, _MASK), value)
         if answer[0] == "schema":
             raise ValueError(_bad_schema(*answer[1:]))
@@ -196,3 +199,47 @@ def _compiled_elsewhere(text: str, formats: bool, cost: SchemaCost) -> Schema:
         problem = str(error).replace("on this output", "to compile")
         return Schema(text, formats, cost, problem=problem, is_late=True)
     return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
+
+
+def _package() -> list[str]:
+    import jsonschema_rs
+
+    return [str(File(jsonschema_rs.__file__).parents[1])]
+
+
+# NOTE: ``jsonschema_rs`` cannot be interrupted, and an overflow of the stack ends its process
+POOL = Pool(
+    str(File(__file__).with_name("schema_program.py")),
+    memory=2 << 30,
+    paths=_package,
+    renewed=True,
+    prepare_seconds=SECONDS["compile"],
+)
+
+
+def evaluated(task: str, schema: str, options: tuple[bool, str], value: Any = None) -> list[Any]:
+    """Compile a schema and evaluate a value in another process.
+
+    Args:
+        task: ``compile`` the schema only, tell whether the value is ``valid``, or find the ``reason``, the first violation.
+        schema: JSON text.
+        options: Whether formats count, and the mask for values in messages.
+        value: The JSON value.
+
+    Returns:
+        ``["valid"]``, also if it compiles; ``["invalid"]``; ``["violation", message, path]``; ``["schema", message, path]`` for a schema
+        that is not valid; or ``["raised", message]``.
+
+    Raises:
+        TimeoutError: It takes too long.
+        MemoryError: It needs more memory or stack than there is.
+    """
+    try:
+        (answer,) = POOL.ask([Request((schema, *options), (task, value))], SECONDS[task])
+    except PoolError as error:
+        raise OSError(str(error)) from None
+    if isinstance(answer, Reply):
+        return list(answer.value)
+    if isinstance(answer, Late):
+        raise TimeoutError(f"the schema takes more than {SECONDS['valid']:g} seconds on this output")
+    raise MemoryError("the schema takes more memory or stack than there is on this output")

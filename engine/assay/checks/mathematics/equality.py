@@ -8,8 +8,8 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Example, Traits
-from assay.checks.mathematics.client import Answer, Question, compare_all
-from assay.checks.mathematics.server import INSTALL, LIBRARIES, Verdict
+from assay.checks.mathematics import program
+from assay.checks.mathematics.client import INSTALL, LATE, LIBRARIES, Answer, Question, compare_all
 from assay.checks.pairs import PairCheck
 from assay.errors import encodable, quoted, said_by
 from assay.values.params import Params
@@ -86,7 +86,7 @@ class Math(PairCheck):
         longest = MAX_CHARACTERS if self.params.parse == "whole" else MAX_TEXT
         verdicts = [_plain_verdict(*pair, longest) for pair in pairs]
         seconds = float(self.params.timeout)
-        how = self.params.strict, self.params.precision, seconds, self.params.parse, self.params.set_relations
+        how = self.params.strict, self.params.precision, self.params.parse, self.params.set_relations, seconds
         questions = [
             Question(gold, answer, *how) for (answer, gold), plain in zip(pairs, verdicts, strict=True) if plain is None
         ]
@@ -117,18 +117,18 @@ def _plain_verdict(answer: str, gold: str, longest: int) -> tuple[float, str] | 
 
 def _read(result: Answer, answer: str, gold: str) -> tuple[float, str] | Exception:
     verdict, message = result
-    if verdict is Verdict.EQUAL:
+    if verdict == program.EQUAL:
         return 1.0, ""
     if verdict in _REASONS:
         return 0.0, _REASONS[verdict].format(answer=quoted(answer), gold=quoted(gold))
-    if verdict is Verdict.RAISED:
+    if verdict == program.RAISED:
         return RuntimeError(f"math-verify raised {message}")
-    return (TimeoutError if verdict is Verdict.LATE else RuntimeError)(message)
+    return (TimeoutError if verdict == LATE else RuntimeError)(message)
 
 
 _REASONS = {
-    Verdict.DIFFERENT: "{answer} is not mathematically equal to {gold}",
-    Verdict.NO_ANSWER: "{answer} cannot be read as mathematics, expected {gold}",
-    Verdict.NO_GOLD: "{answer} is not {gold}, which cannot be read as mathematics",
+    program.DIFFERENT: "{answer} is not mathematically equal to {gold}",
+    program.NO_ANSWER: "{answer} cannot be read as mathematics, expected {gold}",
+    program.NO_GOLD: "{answer} is not {gold}, which cannot be read as mathematics",
 }
 """Why an answer that could be compared is not equal."""

@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 
 from assay.calls.limits import Limits
-from assay.expressions.regex.guarded import Question, guarded_task
-from assay.expressions.regex.match_process import Task
+from assay.expressions.regex.guarded import Question, guarded_search
 
 _BOUNDS = re.compile(r"(?<!\\)\{[^{}\\]*<[^{}\\]*\}")
 """How many errors a fuzzy pattern allows: ``{e<=1}``, ``{1<=e<=3}``, ``{2i+2d+1s<=4}``."""
@@ -23,10 +22,10 @@ def nearest_texts(questions: Sequence[Question], limits: Limits | None = None) -
     waiting = {question: _looser(question.pattern) for question in questions}
     while waiting := {question: patterns for question, patterns in waiting.items() if patterns}:
         tried = [question._replace(pattern=patterns.pop(0)) for question, patterns in waiting.items()]
-        replies = guarded_task(Task.FIRST, tried, seconds=limits.regex_timeout, stop=limits.stop)
+        replies = guarded_search(tried, seconds=limits.regex_timeout, task="first", stop=limits.stop)
         for question, reply in zip([*waiting], replies, strict=True):
             if reply and not isinstance(reply, Exception):
-                start, end, *_ = map(int, reply.split())
+                start, end = reply[0]
                 nearest[question] = question.text[start:end]
                 del waiting[question]
     return [nearest.get(question) or None for question in questions]

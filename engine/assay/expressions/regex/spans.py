@@ -22,9 +22,8 @@ from assay.calls.limits import Limits
 from assay.errors import encodable, said_by
 from assay.expressions.lane import is_small
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
-from assay.expressions.regex.guarded import Question, guarded_task
+from assay.expressions.regex.guarded import Question, guarded_search
 from assay.expressions.regex.linear import class_of
-from assay.expressions.regex.match_process import Task
 from assay.expressions.regex.search import BY_PACKAGE, is_disputed, note_timeout
 from assay.expressions.regex.stacks import on_any_stack
 from assay.expressions.regex.trees.boundaries import Items
@@ -236,10 +235,9 @@ def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
         ValueError: The pattern is too large.
     """
     if lists:
-        (reply,) = guarded_task(Task.GROUPS, [Question(pattern, "", lists=lists)], seconds=1.0)
-        if isinstance(reply, Exception):
-            raise reply
-        numbers = {name: int(number) for name, _, number in (item.partition("=") for item in reply.split(" "))}
+        (numbers,) = guarded_search([Question(pattern, "", lists=lists)], seconds=1.0, task="groups")
+        if isinstance(numbers, Exception):
+            raise numbers
         return numbers.pop(""), numbers
     try:
         state = on_any_stack(lambda: parsed(pattern, 0)).state
@@ -265,7 +263,7 @@ class Operation(Protocol):
         ...
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         """What a process does with a text."""
         ...
 
@@ -303,8 +301,8 @@ class Extraction:
     lists: str = ""
 
     @property
-    def task(self) -> Task:
-        return Task.LAST if self.last else Task.FIRST
+    def task(self) -> str:
+        return "last" if self.last else "first"
 
     @property
     def _is_whole(self) -> bool:
@@ -344,9 +342,7 @@ class Extraction:
     def read(self, text: str, reply: Any) -> str | None:
         if not reply:
             return None
-        ends = [int(end) for end in reply.split()]
-        spans = zip(ends[::2], ends[1::2], strict=True)
-        return self._of([None if start < 0 else text[start:end] for start, end in spans])
+        return self._of([None if start < 0 else text[start:end] for start, end in reply])
 
 
 @dataclass(frozen=True)
@@ -357,8 +353,8 @@ class Removal:
     lists: str = ""
 
     @property
-    def task(self) -> Task:
-        return Task.REMOVED
+    def task(self) -> str:
+        return "removed"
 
     def is_exact(self, route: Route) -> bool:
         return not route.empty and not route.ends
@@ -382,8 +378,8 @@ class Matches:
     lists: str = ""
 
     @property
-    def task(self) -> Task:
-        return Task.COUNTED
+    def task(self) -> str:
+        return "counted"
 
     def is_exact(self, route: Route) -> bool:
         return not route.empty and not route.ends
@@ -411,10 +407,10 @@ def results(operation: Operation, texts: Sequence[str], limits: Limits | None = 
     limits = limits or Limits()
     answers: list[Any] = [_here(operation, text, limits) for text in texts]
     waiting = Counter(text for text, answer in zip(texts, answers, strict=True) if answer is _ELSEWHERE)
-    replies = guarded_task(
-        operation.task,
+    replies = guarded_search(
         [Question(operation.pattern, text, lists=operation.lists) for text in waiting],  # equal ones once
         seconds=limits.regex_timeout,
+        task=operation.task,
         stop=limits.stop,
         late=lambda question: note_timeout(limits, waiting[question.text]),
     )
