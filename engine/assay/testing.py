@@ -6,6 +6,7 @@ They are drawn with a seed, so that a failure can be reproduced.
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import polars as pl
@@ -110,13 +111,18 @@ def assert_check_conforms(
         verifier = _verifier(check, example.params or {}, custom)
         score = score_rows([_row(example)], [verifier])[0]["reward"]
         assert score == example.score, f"{check.type}: {example} scores {score}"  # noqa: S101  (an assertion is the point)
-    configurations = _distinct([example.params or {} for example in check.examples] + list(params)) or [{}]
+    given = [*(example.params or {} for example in check.examples), *params]
+    configurations = [*{repr(sorted(one.items())): one for one in given}.values()] or [{}]
     sample_rows = [*map(_row, check.examples), *rows] or [_row(Example("", 0.0))]
     sample_rows.append({**sample_rows[0], COMPLETION: None})
     compared = 0
     for number, configuration in enumerate(configurations):
         texts = hostile_texts(-(-cases // len(configurations)), seed + number)
-        drawn = [{**_row(Example(text, 0.0)), **_structure(sample_rows, at)} for at, text in enumerate(texts)]
+        # the metadata and the schema are those of the rows, in turn
+        drawn = [
+            {**_row(Example("", 0.0)), **row, COMPLETION: text}
+            for row, text in zip(cycle(sample_rows), texts, strict=False)
+        ]
         compared += assert_plan_conforms([_verifier(check, configuration, custom)], [*sample_rows, *drawn])
     return compared
 
@@ -156,8 +162,14 @@ def assert_fn_conforms(
     hostile = list(hostile_texts(max(cases // 8, 1), seed + 1))
     drawn: list[tuple[str, Any]] = [(text, gold) for text in texts for gold in golds]
     drawn += [
-        (text, rng.choice((rng.choice(golds), rng.choice(hostile), _piece(text, rng))))
+        (
+            text,
+            rng.choice(
+                (rng.choice(golds), rng.choice(hostile), text[start : start + rng.choice((1, 3, 10, len(text)))])
+            ),
+        )
         for text in hostile_texts(cases, seed)
+        for start in (rng.randrange(len(text) + 1),)
     ]
     _assert_expression_answers(
         fn_name, [(text, gold if isinstance(gold, str) else hostile[0]) for text, gold in drawn], params
@@ -200,12 +212,6 @@ def _assert_expression_answers(
     raise AssertionError(f"the Polars version of {fn_name} never returns a value: {reason}")
 
 
-def _piece(text: str, rng: random.Random) -> str:
-    """Return a part of a text, as a gold that occurs in it."""
-    start = rng.randrange(len(text) + 1)
-    return text[start : start + rng.choice((1, 3, 10, len(text)))]
-
-
 def assert_verifier_conforms(
     kind: str,
     *,
@@ -244,16 +250,6 @@ def assert_verifier_conforms(
         assert_plan_conforms([verifier], [*sample_rows, *drawn])
         compared += len(sample_rows) + len(drawn)
     return compared
-
-
-def _structure(sample_rows: Sequence[Mapping[str, Any]], at: int) -> dict[str, Any]:
-    """Return the metadata and schema of one of the rows, in turn."""
-    row = sample_rows[at % len(sample_rows)] if sample_rows else {}
-    return {name: value for name, value in row.items() if name != COMPLETION}
-
-
-def _distinct(params: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return list({repr(sorted(configuration.items())): configuration for configuration in params}.values())
 
 
 def _row(example: Example) -> dict[str, Any]:

@@ -49,7 +49,13 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
     _refuse_what_needs_one_file(source, plan, run)
     tell(plan.refuse(source.frame))
     earlier = read_manifest(folder) if folder.is_dir() and not options["overwrite"] else None
-    grown = () if earlier is None else _grown(earlier, source)
+    grown: tuple[int, ...] = ()
+    if earlier is not None:
+        then = [entry["name"] for entry in earlier.provenance.get("inputs", ())]
+        now = [file.name for file in source.inputs]
+        # inputs may be added at the end, if all that the run had are there and none was skipped
+        is_more = now[: len(then)] == then != now and not any(file.skipped for file in source.inputs)
+        grown = (*earlier.grown, len(then)) if is_more else earlier.grown
     functions = user_functions()
     names = [function.name for function in functions]
     tasks = task_files_of(options["tasks"])
@@ -97,14 +103,6 @@ def _refuse_what_needs_one_file(source: Rollouts, plan: Plan, run: FileRun) -> N
         raise UsageError(
             f"{shown_path(Path(str(run.out)))}/: {fact}", "Name a file for the rewards: --out NAME.parquet"
         )
-
-
-def _grown(earlier: Manifest, source: Rollouts) -> tuple[int, ...]:
-    # where inputs begin that were added to a run: at the end, if all that it had are there and none was skipped
-    then = [entry["name"] for entry in earlier.provenance.get("inputs", ())]
-    now = [file.name for file in source.inputs]
-    is_more = len(now) > len(then) and now[: len(then)] == then and not any(file.skipped for file in source.inputs)
-    return (*earlier.grown, len(then)) if is_more else earlier.grown
 
 
 def in_this_process(

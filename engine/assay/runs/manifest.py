@@ -52,7 +52,11 @@ class Manifest:
 
     def identity(self, files: int | None = None) -> dict[str, Any]:
         """Return the run's identity, as JSON data."""
-        shards = [_of_shard(shard) for shard in self.shards if files is None or shard.cut.file < files]
+        cuts = [(shard.cut, shard.rows) for shard in self.shards if files is None or shard.cut.file < files]
+        # file, first unit, unit after the last, rows, and the last file if there are several
+        shards = [
+            [cut.file, cut.first, cut.last, rows, *([] if cut.final is None else [cut.final])] for cut, rows in cuts
+        ]
         settings = {name: value for name, value in self.settings.items() if name not in _IN_COLUMNS}
         data = {**self.provenance, "settings": settings, "columns": self.columns, "shards": shards}
         data["inputs"] = data["inputs"][:files]
@@ -73,11 +77,6 @@ class Manifest:
                 + "\n".join(f"  {difference}" for difference in differences[:10]),
                 "Continue with the options of that run, name another folder, or start over with --overwrite.",
             )
-
-
-def _of_shard(shard: Shard) -> list[int | None]:
-    data = [shard.cut.file, shard.cut.first, shard.cut.last, shard.rows]
-    return data if shard.cut.final is None else [*data, shard.cut.final]
 
 
 def read_manifest(folder: Path) -> Manifest | None:

@@ -311,16 +311,15 @@ def _may_score_more(earlier: _Earlier, kept: set[str], run: FileRun) -> bool:
     if "" not in earlier.flawed:
         return False
     gone = [form for verifier in earlier.forms for form in verifier.get("checks", ()) if fingerprint(form) not in kept]
-    return any(entry.get("kind") != NATIVE for entry in earlier.forms) or any(_may_unscore(form, run) for form in gone)
-
-
-def _may_unscore(form: Mapping[str, Any], run: FileRun) -> bool:
+    if any(entry.get("kind") != NATIVE for entry in earlier.forms):
+        return True
     try:
-        verifier = verifier_in_footer(spec_of({"checks": [form]}), checks=run.options["checks"])
+        verifiers = [verifier_in_footer(spec_of({"checks": [form]}), checks=run.options["checks"]) for form in gone]
     except AssayError:
         return True
-    is_unknown = any(spec.check is None for check in verifier.checks for spec in check.nodes())
-    return is_unknown or any(unscored_exprs(verifier, spec) for spec in verifier.nodes)
+    specs = [spec for verifier in verifiers for check in verifier.checks for spec in check.nodes()]
+    unscored = (unscored_exprs(verifier, spec) for verifier in verifiers for spec in verifier.nodes)
+    return any(spec.check is None for spec in specs) or any(unscored)
 
 
 def _stored(spec: CheckSpec, column: _Column | None) -> CheckSpec:

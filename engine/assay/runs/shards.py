@@ -166,7 +166,11 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             # before the part: a part that exists is complete
             write_file(counts / shard.counts, json.dumps(summary.dump(), sort_keys=True))
             if writer is not None:
-                writer.close(_provenance(job, shard, summary))
+                # identical wherever the shard is scored; the manifest holds the rest
+                final = {} if shard.cut.final is None else {"last_input": job.inputs[shard.cut.final].name}
+                identity = {"run": job.run, "part": shard.number, "input": job.inputs[shard.cut.file].name, **final}
+                written = {"units": [shard.cut.first, shard.cut.last], "settings": job.settings, "rows": summary.rows}
+                writer.close({"assay_version": __version__, "polars_version": pl.__version__, **identity, **written})
     return summary
 
 
@@ -188,22 +192,6 @@ def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
     file = units[0].file
     total = len(job.files.files[file].units)
     return f", at unit {units[0].first} of {total} (row group, or lines) of {job.inputs[file].name}"
-
-
-def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
-    cut = shard.cut
-    last_input = {} if cut.final is None else {"last_input": job.inputs[cut.final].name}
-    return {
-        "assay_version": __version__,
-        "polars_version": pl.__version__,
-        "run": job.run,
-        "part": shard.number,
-        "input": job.inputs[cut.file].name,
-        **last_input,
-        "units": [cut.first, cut.last],
-        "settings": job.settings,
-        "rows": summary.rows,
-    }
 
 
 def finished_counts(folder: Path, run: str, shard: Shard) -> Summary | None:

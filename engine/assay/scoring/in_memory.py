@@ -78,7 +78,12 @@ def score(
     """
     settled = settle(ScoreOptions, options, "score")
     if isinstance(verifiers, Plan):
-        _refuse_options(options)
+        own = options_of(ReadingOptions)
+        for name, (_, option) in options_of(ScoreOptions).items():
+            value = options.get(name)
+            if name not in own and value is not None and value != option.default:
+                hint = "Give the verifier instead, or compile another plan."
+                raise UsageError(f"{name}: a plan is scored as it was compiled.", hint)
         with interruptible(), spooling():
             source = open_rollouts(rollouts, reading_for(settled, verifiers.verifiers))
             if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
@@ -94,15 +99,6 @@ def score(
     summary = Summary.of_scored(plan, scored)
     report(summary.failures, settled, summary.doubts)
     return scored.select(cs.by_name(plan.columns))
-
-
-def _refuse_options(options: ScoreOptions) -> None:
-    for name, (_, option) in options_of(ScoreOptions).items():
-        value = options.get(name)
-        if name not in options_of(ReadingOptions) and value is not None and value != option.default:
-            raise UsageError(
-                f"{name}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
-            )
 
 
 def _scored(source: Rollouts, plan: Plan, watched: Sequence[str] = ()) -> pl.DataFrame:

@@ -41,12 +41,12 @@ def score_rows(
         if isinstance(check, RowAwareCheck):
             check.prefetch(scorable)
     scored = [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
-    return [one | _length(row) for one, (row, _) in zip(scored, prepared, strict=True)] if lengths else scored
-
-
-def _length(row: Row) -> dict[str, int | None]:
-    unseen = row[COMPLETION] is None or row.get(BAD) is not None or failure(row) is not None
-    return {LENGTH: None if unseen else len(row[COMPLETION])}
+    if lengths:
+        for result, (row, _) in zip(scored, prepared, strict=True):
+            # no check sees a row that has no text, or that could not be read
+            unseen = row[COMPLETION] is None or row.get(BAD) is not None or failure(row) is not None
+            result[LENGTH] = None if unseen else len(row[COMPLETION])
+    return scored
 
 
 def _prepared(row: Row, texts: Container[str], paths: Sequence[Path], *, any_role: bool) -> tuple[Row, str | None]:

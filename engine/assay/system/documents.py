@@ -94,9 +94,29 @@ def parse_text(content: str, suffix: str, name: str) -> Document:
     return document
 
 
+class _DuplicateKeyError(ValueError):
+    """A key appears twice in one object."""
+
+
 def _parse_json(content: str, name: str) -> Document:
+    def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            keys = [key for key, _ in pairs]
+            duplicate = next(key for key in keys if keys.count(key) > 1)
+            raise _DuplicateKeyError(f"the key {json.dumps(duplicate)} appears twice in one object")
+        return values
+
+    def lines() -> dict[Place, int]:  # if the text is valid YAML, too, as most JSON is
+        from assay.system.core_yaml import YamlError, json_as_yaml, parse_yaml
+
+        try:
+            return parse_yaml(json_as_yaml(content))[1]
+        except (YamlError, ValueError, RecursionError):
+            return {}
+
     try:
-        data = json.loads(content, object_pairs_hook=_no_duplicates)
+        data = json.loads(content, object_pairs_hook=without_duplicates)
     except json.JSONDecodeError as error:
         fact = f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno})."
         raise SpecError(fact, _json_hint(error)) from None
@@ -105,7 +125,7 @@ def _parse_json(content: str, name: str) -> Document:
 
         _parse_yaml(json_as_yaml(content), name)  # raises the same error with the line
         raise SpecError(f"{name}: {printable(str(error))}.") from None
-    return Document(data, lambda: _lines_of(content))
+    return Document(data, lines)
 
 
 def _json_hint(error: json.JSONDecodeError) -> str:
@@ -171,25 +191,3 @@ def named(value: object) -> str:
     shown = repr(value)
     kind = kinds.get(type(value), type(value).__name__)
     return f"{kind} ({shown})" if len(shown) <= 40 and not isinstance(value, list | dict) else kind  # noqa: PLR2004  (fits a line)
-
-
-class _DuplicateKeyError(ValueError):
-    """A key appears twice in one object."""
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        duplicate = next(key for key in keys if keys.count(key) > 1)
-        raise _DuplicateKeyError(f"the key {json.dumps(duplicate)} appears twice in one object")
-    return values
-
-
-def _lines_of(content: str) -> dict[Place, int]:
-    from assay.system.core_yaml import YamlError, json_as_yaml, parse_yaml
-
-    try:
-        return parse_yaml(json_as_yaml(content))[1]
-    except (YamlError, ValueError, RecursionError):
-        return {}

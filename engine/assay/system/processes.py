@@ -12,10 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from assay.errors import UsageError
+from typing import Any
 
 _STANDARD = (0, 1, 2)
 _TASKS = Path("/proc/self/task")
@@ -46,7 +43,15 @@ def prepare_process() -> None:
         return
     if _State.lost or (_is_forked() and not _engine_answers()):
         _State.lost = True
-        raise _no_threads(process)
+        from assay.errors import UsageError
+
+        parent = f"process {_State.forked_from}" if _State.forked_from else "another process"
+        raise UsageError(
+            f"Process {process} was forked from {parent} in which Polars had run. A fork does not have Polars' threads, and would "
+            "wait for them forever.",
+            'Start processes with spawn or forkserver, for example multiprocessing.get_context("spawn").Pool(); or do not use Assay '
+            "or Polars before the fork. docs/processes.md shows how with PyTorch, datasets and Ray.",
+        )
     _State.ready = process
 
 
@@ -97,18 +102,6 @@ def forget_in_children(forget: Callable[[], Any]) -> None:
     """Call a function in every forked child, to drop resources that this process owns and cleans up."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
-
-
-def _no_threads(process: int) -> "UsageError":
-    from assay.errors import UsageError
-
-    parent = f"process {_State.forked_from}" if _State.forked_from else "another process"
-    return UsageError(
-        f"Process {process} was forked from {parent} in which Polars had run. A fork does not have Polars' threads, and would "
-        "wait for them forever.",
-        'Start processes with spawn or forkserver, for example multiprocessing.get_context("spawn").Pool(); or do not use Assay '
-        "or Polars before the fork. docs/processes.md shows how with PyTorch, datasets and Ray.",
-    )
 
 
 def _is_forked() -> bool:
