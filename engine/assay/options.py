@@ -7,7 +7,7 @@ and parses the values, and the command line offers the same options under the sa
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from assay.errors import UsageError, did_you_mean
@@ -121,6 +121,11 @@ def _read_storage_options(values: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+_SHARE = partial(Option, cli=str | None, parse=_rows_or_share, metavar="N|P%")
+_SIZE = partial(Option, cli=str | None, parse=read_size, metavar="SIZE")
+_LIMIT = partial(Option, panel=FUNCTIONS, decides=True, metavar="SECONDS")
+
+
 class _TaskOptions(TypedDict, total=False):
     tasks: Annotated[
         Any, Option("Task table to join on task_id: a file, a Harbor folder, or a URL.", cli=str | None, metavar="PATH")
@@ -169,12 +174,9 @@ class ReadingOptions(TypedDict, total=False):
     ]
     memory_limit: Annotated[
         int | str | None,
-        Option(
+        _SIZE(
             "Memory budget, such as 2GB; a single row or page of a file may need more.",
-            cli=str | None,
             shown_default="640MB plus 128MB per core",
-            parse=read_size,
-            metavar="SIZE",
         ),
     ]
     utf8: Annotated[
@@ -190,13 +192,10 @@ class ReadingOptions(TypedDict, total=False):
     ]
     max_bad_rows: Annotated[
         int | str | None,
-        Option(
+        _SHARE(
             "Allow up to N (or P%) malformed lines of JSONL; they stay in place, unscored.",
             STRICTNESS,
-            cli=str | None,
             shown_default="0",
-            parse=_rows_or_share,
-            metavar="N|P%",
         ),
     ]
     max_ratio: Annotated[
@@ -211,13 +210,7 @@ class ReadingOptions(TypedDict, total=False):
     ]
     max_uncompressed: Annotated[
         int | str | None,
-        Option(
-            "Refuse a file that expands to more than this when it is read, such as 100GB.",
-            STRICTNESS,
-            cli=str | None,
-            parse=read_size,
-            metavar="SIZE",
-        ),
+        _SIZE("Refuse a file that expands to more than this when it is read, such as 100GB.", STRICTNESS),
     ]
     verify_checksums: Annotated[bool, Option("Verify the page checksums of parquet files.", STRICTNESS, default=False)]
     skip_bad_files: Annotated[
@@ -328,13 +321,10 @@ class FunctionOptions(TypedDict, total=False):
 
     function_timeout: Annotated[
         float | None,
-        Option(
+        _LIMIT(
             "Time limit in seconds for one call of a reward function, verifier function, verifier class or check; a call "
             "that exceeds it scores 0.0 with an error.",
-            FUNCTIONS,
             parse=_SECONDS,
-            decides=True,
-            metavar="SECONDS",
         ),
     ]
     workers: Annotated[
@@ -362,15 +352,12 @@ class FunctionOptions(TypedDict, total=False):
     ]
     regex_timeout: Annotated[
         float,
-        Option(
+        _LIMIT(
             "Limit in seconds of processor time for one match of a pattern that needs backtracking; 0 for no limit. `assay explain` "
             "shows which patterns do.",
-            FUNCTIONS,
             default=REGEX_TIMEOUT,
             parse=_SECONDS_OR_NONE,
             none_is_default=False,
-            decides=True,
-            metavar="SECONDS",
         ),
     ]
 
@@ -409,18 +396,9 @@ class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, _VerifierOptions,
 class DiffLimits(TypedDict, total=False):
     """Limits on what two rewards of the same rollouts differ in; a limit is exceeded by more than it."""
 
-    max_flips: Annotated[
-        int | str | None,
-        Option("Rows whose state may differ.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
-    ]
-    max_regressions: Annotated[
-        int | str | None,
-        Option("Rows that may fail after passing.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
-    ]
-    max_changed: Annotated[
-        int | str | None,
-        Option("Rows whose reward may differ.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
-    ]
+    max_flips: Annotated[int | str | None, _SHARE("Rows whose state may differ.", LIMITS)]
+    max_regressions: Annotated[int | str | None, _SHARE("Rows that may fail after passing.", LIMITS)]
+    max_changed: Annotated[int | str | None, _SHARE("Rows whose reward may differ.", LIMITS)]
     max_delta: Annotated[
         float | None, Option("How far the mean reward may move, up or down.", LIMITS, parse=_distance, metavar="X")
     ]
@@ -430,16 +408,7 @@ class FileOptions(ScoreOptions, total=False):
     """Options for scoring rollouts from file to file."""
 
     limit: Annotated[int | None, Option("Score the first N rows only.", metavar="N", parse=_ROWS)]
-    max_errors: Annotated[
-        int | str | None,
-        Option(
-            "Fail if more than N (or P%) rows have scoring errors.",
-            STRICTNESS,
-            cli=str | None,
-            parse=_rows_or_share,
-            metavar="N|P%",
-        ),
-    ]
+    max_errors: Annotated[int | str | None, _SHARE("Fail if more than N (or P%) rows have scoring errors.", STRICTNESS)]
     min_pass_rate: Annotated[
         float | str | None,
         Option(
