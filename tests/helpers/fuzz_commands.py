@@ -234,43 +234,11 @@ def _score(rng, drawn):
             rng.choice([*MODULES, "fine", "fine"]) + rng.choice([":rubric", ":rubric", ":x", "", ":"]),
         ]
     places = (
-        *(
-            "",
-            "-",
-            "o.parquet",
-            "o.parquet",
-            "o.jsonl",
-            "o.csv",
-            "o/",
-            "o/",
-            "old.parquet",
-            "old.jsonl",
-            "r.jsonl",
-            "held/",
-        ),
-        *(
-            "link.parquet",
-            "loop.parquet",
-            "dangling.jsonl",
-            "dangling/",
-            "fifo.jsonl",
-            "socket.csv",
-            "folder",
-            "folder/",
-            "no/o.parquet",
-        ),
-        *(
-            "/dev/null",
-            "/dev/full",
-            "/dev/stdout",
-            "o.txt",
-            "n" * 250 + ".parquet",
-            "o\n\x1b[31m.csv",
-            os.fsdecode(b"o\xff.jsonl"),
-            "./",
-            "..",
-        ),
-    )
+        "", "-", "o.parquet", "o.parquet", "o.jsonl", "o.csv", "o/", "o/", "old.parquet", "old.jsonl", "r.jsonl",
+        "held/", "link.parquet", "loop.parquet", "dangling.jsonl", "dangling/", "fifo.jsonl", "socket.csv", "folder",
+        "folder/", "no/o.parquet", "/dev/null", "/dev/full", "/dev/stdout", "o.txt", "n" * 250 + ".parquet",
+        "o\n\x1b[31m.csv", os.fsdecode(b"o\xff.jsonl"), "./", "..",
+    )  # fmt: skip
     drawn.out = rng.choice(places)
     drawn.arguments += ["-o", drawn.out] if drawn.out or rng.random() < 0.1 else []
     drawn.arguments += ["--overwrite"] if rng.random() < 0.5 else []
@@ -312,44 +280,11 @@ def _result(rng):
 
 def _input(rng):
     names = (
-        *(
-            "{}.jsonl",
-            "{}.jsonl",
-            "{}.parquet",
-            "{}.csv",
-            "{}.arrow",
-            "-",
-            "/dev/stdin",
-            "/dev/fd/3",
-            "/dev/fd/77",
-            "fed.jsonl",
-        ),
-        *(
-            "fifo.jsonl",
-            "dangling.jsonl",
-            "loop.jsonl",
-            "socket.jsonl",
-            "/dev/null",
-            "/dev/zero",
-            "folder",
-            "empty.jsonl",
-            "bad.jsonl",
-        ),
-        *(
-            "link.jsonl",
-            "*.jsonl",
-            "folder/*",
-            "**/*",
-            "",
-            ".",
-            "/proc/self/mem",
-            "html.parquet",
-            "missing.jsonl",
-            "/",
-            "/dev/tty",
-            "v.json",
-        ),
-    )
+        "{}.jsonl", "{}.jsonl", "{}.parquet", "{}.csv", "{}.arrow", "-", "/dev/stdin", "/dev/fd/3", "/dev/fd/77",
+        "fed.jsonl", "fifo.jsonl", "dangling.jsonl", "loop.jsonl", "socket.jsonl", "/dev/null", "/dev/zero", "folder",
+        "empty.jsonl", "bad.jsonl", "link.jsonl", "*.jsonl", "folder/*", "**/*", "", ".", "/proc/self/mem",
+        "html.parquet", "missing.jsonl", "/", "/dev/tty", "v.json",
+    )  # fmt: skip
     return rng.choice([*names[:10] * 2, *names]).format(rng.choice(NAMES))
 
 
@@ -478,12 +413,9 @@ def streams(folder, drawn, opened):
 
     (folder / "lines").write_text(LINES)
     inputs = {
-        "null": "/dev/null",
-        "empty": "/dev/null",
-        "lines": folder / "lines",
-        "zero": "/dev/zero",
+        "null": "/dev/null", "empty": "/dev/null", "lines": folder / "lines", "zero": "/dev/zero",
         "file": folder / "lines",
-    }
+    }  # fmt: skip
 
     def readable(kind):
         if kind == "closed":

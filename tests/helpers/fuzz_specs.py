@@ -224,10 +224,8 @@ def _packaged_leaf(rng):
 def _packaged_row(rng):
     around, task = rng.choice(AROUND), rng.choice(DETECTED)
     texts = (
-        around.format(rng.choice(MATHS)),
-        rng.choice(SENTENCES),
-        rng.choice(SENTENCES) + "\n" + rng.choice(SENTENCES),
-    )
+        around.format(rng.choice(MATHS)), rng.choice(SENTENCES), rng.choice(SENTENCES) + "\n" + rng.choice(SENTENCES),
+    )  # fmt: skip
     return {
         "completion": rng.choice((*texts, texts[0], *TEXTS, None)),
         "answer": rng.choice((None, *MATHS, *MATHS)),

@@ -216,14 +216,9 @@ def words_of_verifiers(rng, texts, names):
     golds += [text for text in texts if text is not None] + [re.escape(text[:5]) for text in texts if text]
     golds = [gold for gold in golds if len(gold) < 2000]
     params = [
-        "{}",
-        '{"ignore_case": true}',
-        '{"ignore_case":"", "n": 1.0}',
-        '{"coordinate_tolerance": 3}',
-        "[]",
-        "{",
+        "{}", '{"ignore_case": true}', '{"ignore_case":"", "n": 1.0}', '{"coordinate_tolerance": 3}', "[]", "{",
         '{"n": {"a": 1}}',
-    ]
+    ]  # fmt: skip
     return {
         "": golds,
         "fn_name": [*names, *names, "", " ", "nobody"],

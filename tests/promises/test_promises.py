@@ -285,11 +285,8 @@ def test_p7_nothing_is_opened_fetched_or_run_that_nobody_named(tmp_path):
             {"$schema": url, "$id": url},
         ]
         verifier = {
-            "kind": "in_process",
-            "fn_name": None,
-            "expected": "@canary.json",
-            "params": {"path": "canary.json"},
-        }
+            "kind": "in_process", "fn_name": None, "expected": "@canary.json", "params": {"path": "canary.json"},
+        }  # fmt: skip
         rows = [
             {
                 "task_id": f"file://{tmp_path}/canary.json",

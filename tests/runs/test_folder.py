@@ -505,11 +505,8 @@ def test_a_function_that_nothing_asks_for_need_not_travel(there, monkeypatch):
 @pytest.mark.long
 def test_workers_of_a_run_that_is_gone_go_without_a_word(there):
     words = [
-        "import assay, pathlib, time",
-        "def slow(completion):",
-        " pathlib.Path('begun').touch()",
-        " time.sleep(0.5)",
-    ]
+        "import assay, pathlib, time", "def slow(completion):", " pathlib.Path('begun').touch()", " time.sleep(0.5)",
+    ]  # fmt: skip
     Path("slow.py").write_text("\n".join([*words, " return 1.0", "rubric = assay.Rubric(funcs=[slow])"]))
     pl.DataFrame({"completion": ["x"]}).write_parquet("c.parquet")
     words = [sys.executable, "-m", "assay", "score", "c.parquet", "--rubric", "slow:rubric", "--workers", "1"]
@@ -592,14 +589,8 @@ def test_counts_whose_sum_overflows_are_read_and_edited_ones_are_not(tmp_path):
     check = {"id": "a", "type": "x", "weight": 1.0, "rows": 2, "failures": 0, "errors": 0, "total": float("inf")}
     check |= {"reasons": {}, "remarks": {}, "broken": ""}
     counts = {
-        "rows": 2,
-        "scored": 2,
-        "passed": 0,
-        "errors": 0,
-        "total": float("inf"),
-        "unscored": {},
-        "checks": [check],
-    }
+        "rows": 2, "scored": 2, "passed": 0, "errors": 0, "total": float("inf"), "unscored": {}, "checks": [check],
+    }  # fmt: skip
     shard = Shard(0, Cut(0, 0, 1))
     path = tmp_path / "_counts" / shard.counts
     path.parent.mkdir()

@@ -112,14 +112,8 @@ def test_columns_of_the_output(tmp_path, options, columns):
     [row] = run([{"id": 1, "completion": "a refund", "x": "kept"}], SPEC, tmp_path / "out.parquet", **options)
     assert list(row) == columns
     values = {
-        "id": 1,
-        "x": "kept",
-        "completion": "a refund",
-        "reward": 1.0,
-        "passed": True,
-        "feedback": "",
-        "error": None,
-    }
+        "id": 1, "x": "kept", "completion": "a refund", "reward": 1.0, "passed": True, "feedback": "", "error": None,
+    }  # fmt: skip
     assert row == {name: values.get(name, 1.0) for name in columns}
 
 

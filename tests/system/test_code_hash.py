@@ -53,12 +53,8 @@ def test_a_partial_is_known_by_its_function_and_what_it_gives():
     assert (found["module"], found["qualname"], found["hash_of"]) == (__name__, "scale", "source")
     assert found == described(partial(partial(scale), by=2))
     several = (
-        partial(scale, by=2),
-        partial(scale, by=3),
-        partial(scale, "x"),
-        partial(partial(scale, "x"), by=2),
-        scale,
-    )
+        partial(scale, by=2), partial(scale, by=3), partial(scale, "x"), partial(partial(scale, "x"), by=2), scale,
+    )  # fmt: skip
     assert len({hashed(one) for one in several}) == 5
     assert hashed(partial(scale, by=1, a={"x", "y"})) == hashed(partial(scale, a={"y", "x"}, by=1))
     assert hashed(partial(scale, by=scale)) == hashed(partial(scale, by=scale)) != hashed(partial(scale, by=Length))

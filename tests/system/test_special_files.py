@@ -52,12 +52,9 @@ def test_what_stands_at_a_path_is_said_and_never_taken_for_a_slip(work, monkeypa
     with socket.socket(socket.AF_UNIX) as made:
         made.bind("socket.jsonl")
     said = {
-        "fifo.jsonl": "is a named pipe without a writer",
-        "dangling.jsonl": "is a broken link",
-        "loop.jsonl": "is a link that leads to itself",
-        "socket.jsonl": "is a socket",
-        "/dev/zero": "is a device",
-    }
+        "fifo.jsonl": "is a named pipe without a writer", "dangling.jsonl": "is a broken link",
+        "loop.jsonl": "is a link that leads to itself", "socket.jsonl": "is a socket", "/dev/zero": "is a device",
+    }  # fmt: skip
     for path, words in said.items():
         assert refused(path).startswith(f"{path}: {words}.")
         assert "Did you mean" not in refused(path)
