@@ -89,10 +89,10 @@ def _fields(check, params):
 def references(check):
     names = [(field.alias or name) for name, field in check.Params.model_fields.items()]
     pairs = ((number, name) for number in range(len(check.examples)) for name in names)
-    return tuple(pair for pair in pairs if _refers(_with(check, *pair, {"column": "gold"})))
+    return tuple(pair for pair in pairs if _refers(with_value(check, *pair, {"column": "gold"})))
 
 
-def _with(check, number, name, value):
+def with_value(check, number, name, value):
     params = (check.examples[number].params or {}).items()
     others = {other: given for other, given in params if _field(check, other) != _field(check, name)}
     return {"type": check.type, **others, name: value}
@@ -100,6 +100,18 @@ def _with(check, number, name, value):
 
 def _field(check, name):
     return spellings(check.Params).get(name, name)
+
+
+@functools.cache
+def all_references():
+    """Every check type, the number of an example of it, and a param of that which may be a reference."""
+    return tuple((check, *pair) for check in CHECKS for pair in references(check))
+
+
+def referring(check, number, name, value):
+    """Return a check as of an example, with a reference as one of its params, or with a column if the reference cannot be there."""
+    spec = with_value(check, number, name, value)
+    return spec if _refers(spec) else with_value(check, number, name, {"column": "gold"})
 
 
 def _refers(check):
@@ -118,8 +130,7 @@ def pool(check, name):
 def _check(rng, check, number, name, types):
     spec = {"type": check.type, **(check.examples[number].params or {})}
     if name is not None:
-        spec = _with(check, number, name, _reference(rng, types))
-        spec = spec if _refers(spec) else _with(check, number, name, {"column": "gold"})
+        spec = referring(check, number, name, _reference(rng, types))
     return spec | _around(rng, types, has_gold=name is not None)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import polars as pl
 import yaml
+from fuzz_formats import all_references, referring
 
 import assay
 from assay.errors import AssayError, ColumnsError, SpecError
@@ -39,53 +40,9 @@ FOREIGN = ((1, 2), Decimal("1.50"), Decimal(42), b"42", b"Paris", {"a": (1, 2.5)
 WAYS = ("rows", "columns", "requests", "JSONL", "YAML tasks", "JSON tasks")
 
 
-def _bound(rng):
-    return rng.choice((GOLD, {"column": "other"}, {"column": "gold.a"}))
-
-
-def _check(rng):
-    gold = rng.choice(GOLDS)
-    phrase = {"value": gold} | rng.choice(({}, {}, {"caseSensitive": True}))
-    words = {"values": rng.choice((GOLD, [GOLD, "a"], {"column": "gold.a"}))}
-    calls = {"value": rng.choice((GOLD, {"column": "gold.a"}, {"template": "{gold}"})), "format": "json"}
-    metric = rng.choice(("ratio", "levenshtein", "token_f1", "rouge_l", "bleu", "jaro_winkler", "token_set"))
-    return rng.choice(
-        (
-            *({"type": name} | phrase for name in ("equals", "contains", "not_contains", "starts_with", "ends_with")),
-            *({"type": name} | words for name in ("contains_any", "contains_all")),
-            {"type": "contains_all", "score": "share"} | words,
-            {"type": "equals", "value": gold, "normalize": rng.choice(("squad", "math", "casefold"))},
-            {"type": "number", "value": gold} | rng.choice(({}, {"relTol": 0.01})),
-            {"type": "choice", "value": gold},
-            {
-                "type": "list_equals",
-                "value": rng.choice((GOLD, {"column": "gold.a"})),
-                "as": rng.choice(("list", "set")),
-            },
-            {"type": "similarity", "value": gold, "metric": metric},
-            {"type": "regex", "pattern": rng.choice((GOLD, {"column": "gold.a"}, {"template": "{gold}$"}))},
-            {"type": "json_schema", "schema": rng.choice((GOLD, {"column": "gold.a"}))},
-            {
-                "type": "json_match",
-                "value": rng.choice((GOLD, {"column": "gold.a"})),
-                "score": rng.choice(("equal", "share")),
-            },
-            {"type": "tool_calls", "arguments": rng.choice(("exact", "subset"))} | calls,
-            {"type": "tool_calls", "arguments": "bfcl", "tools": {"column": "other"}} | calls,
-            {"type": "tool_f1"} | calls,
-            {"type": "tool_valid", "tools": rng.choice((GOLD, {"column": "gold.a"})), "format": "json"},
-            {"type": "tool_trajectory", "called": GOLD, "format": "json"},
-            {"type": "number_range", "min": _bound(rng), "max": 50},
-            {"type": "count", "of": "words", rng.choice(("min", "max", "exactly")): _bound(rng)},
-            {"type": "length_penalty", "max": 10, "buffer": 5, "unit": _bound(rng)},
-            {"type": "min_length", "value": 1, "on": [{"column": "gold"}]},
-            {"type": "ifeval"},
-        )
-    )
-
-
 def _spec(rng):
-    check = _check(rng) | {"id": "c"}
+    check = {"type": "ifeval"} if rng.random() < 0.05 else referring(*rng.choice(all_references()), rng.choice(GOLDS))
+    check["id"] = "c"
     if rng.random() < 0.2 and check["type"] != "ifeval":
         check["on"] = rng.choice(
             ([GOLD], [{"column": "other"}], [{"template": "{gold} {other}"}], ["prompt"], ["afterThink"])

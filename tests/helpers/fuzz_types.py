@@ -8,12 +8,14 @@ import os
 import random
 import traceback
 import uuid
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from fuzz_formats import all_references, with_value
 
 import assay
 from assay.expressions.lane import exactly
@@ -193,50 +195,36 @@ def column(chance, size, depth=2):
     return make(chance, size), title
 
 
-def checks_of(chance, ref):
-    gold = {"value": ref}
-    golds = {"values": chance.choice((ref, [ref, "a"]))}
-    steps = chance.choice((["number"], ["strip", "lower"], [{"json": {"path": "a"}}], [{"regex": r"\d+"}], ["boxed"]))
-    return {
-        "equals": {"type": "equals", **gold},
-        "equals squad": {"type": "equals", "normalize": "squad", **gold},
-        "equals any": {"type": "equals", "value": [ref, "a"]},
-        "contains": {"type": "contains", **gold},
-        "not_contains": {"type": "not_contains", **gold},
-        "contains_any": {"type": "contains_any", **golds},
-        "contains_all": {"type": "contains_all", "score": "share", **golds},
-        "starts_with": {"type": "starts_with", **gold},
-        "number": {"type": "number", **gold},
-        "choice": {"type": "choice", **gold},
-        "list_equals": {"type": "list_equals", "as": chance.choice(("list", "set", "f1", "subset")), **gold},
-        "json_match": {"type": "json_match", "score": chance.choice(("equal", "share", "subset")), **gold},
-        "json_schema": {"type": "json_schema", "schema": ref},
-        "similarity": {"type": "similarity", "metric": chance.choice(("ratio", "token_f1", "rouge_l", "bleu")), **gold},
-        "regex": {"type": "regex", "pattern": ref},
-        "count": {"type": "count", "of": "words", chance.choice(("min", "max", "exactly")): ref},
-        "min_length": {"type": chance.choice(("min_length", "max_length")), **gold},
-        "number_range": {"type": "number_range", chance.choice(("min", "max")): ref},
-        "length_penalty": {"type": "length_penalty", "max": 50, "buffer": 10, "unit": ref},
-        "json_keys": {"type": "json_keys", "keys": ref},
-        "tool_calls": {"type": "tool_calls", **gold},
-        "bfcl": {"type": "bfcl", "value": ref, "tools": ref},
-        "tool_valid": {"type": "tool_valid", "tools": ref},
-        "tool_f1": {"type": "tool_f1", **gold},
-        "on": {"type": "contains", "value": "a", "on": [ref, "strip"]},
-        "on template": {"type": "contains", "value": "a", "on": {"template": f"<{{{ref['column']}}}>"}},
-        "on number": {"type": "number_range", "min": 2, "on": ref},
-        "goldOn": {"type": "equals", "goldOn": steps, **gold},
-        "template": {"type": "equals", "value": {"template": f"{{{ref['column']}}}"}},
-        "list text": {"type": "equals", "value": {**ref, "list": True}},
-        "when equals": {
-            "type": "contains",
-            "value": "a",
-            "when": {**ref, "equals": chance.choice(("42", 42, True, 1.5))},
-        },
-        "when in": {"type": "contains", "value": "a", "when": {**ref, "in": ["42", 1, None, "a"]}},
-        "when exists": {"type": "contains", "value": "a", "when": {**ref, "exists": chance.random() < 0.5}},
-        "when matches": {"type": "contains", "value": "a", "when": {**ref, "matches": r"\d|a"}},
-    }
+@cache
+def references_by_place():
+    return {f"{check.type}.{name}": (check, number, name) for check, number, name in all_references()}
+
+
+A = {"type": "contains", "value": "a"}
+AROUND = {
+    "on": lambda chance, ref: A | {"on": [ref, "strip"]},
+    "on template": lambda chance, ref: A | {"on": {"template": f"<{{{ref['column']}}}>"}},
+    "on number": lambda chance, ref: {"type": "number_range", "min": 2, "on": ref},
+    "goldOn": lambda chance, ref: {"type": "equals", "value": ref, "goldOn": chance.choice(STEPS)},
+    "template": lambda chance, ref: {"type": "equals", "value": {"template": f"{{{ref['column']}}}"}},
+    "list text": lambda chance, ref: {"type": "equals", "value": {**ref, "list": True}},
+    "when equals": lambda chance, ref: A | {"when": {**ref, "equals": chance.choice(("42", 42, True, 1.5))}},
+    "when in": lambda chance, ref: A | {"when": {**ref, "in": ["42", 1, None, "a"]}},
+    "when exists": lambda chance, ref: A | {"when": {**ref, "exists": chance.random() < 0.5}},
+    "when matches": lambda chance, ref: A | {"when": {**ref, "matches": r"\d|a"}},
+}
+STEPS = (["number"], ["strip", "lower"], [{"json": {"path": "a"}}], [{"regex": r"\d+"}], ["boxed"])
+
+
+def places():
+    """Places of a check that take a reference."""
+    return (*references_by_place(), *AROUND)
+
+
+def check_at(chance, place, ref):
+    if place in AROUND:
+        return AROUND[place](chance, ref)
+    return with_value(*references_by_place()[place], chance.choice((ref, ref, [ref, "a"])))
 
 
 COLUMNS = (
@@ -266,7 +254,8 @@ def case(seed, number):
         place = chance.choice(COLUMNS)
         spec, table, options = placed(chance, place, table, values)
     else:
-        place, check = chance.choice(list(checks_of(chance, {"column": path_of(chance, name, values)}).items()))
+        place = chance.choice(places())
+        check = check_at(chance, place, {"column": path_of(chance, name, values)})
         spec, table = spec_of(chance, check), table | {name: values}
     return pa.table(table), spec, options, f"{title} as {place} `{name}`"
 
