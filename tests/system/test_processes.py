@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -259,7 +258,8 @@ def test_the_guide_has_a_program_for_each():
     assert PROGRAMS.keys() == {"multiprocessing and concurrent.futures", *PACKAGES}
 
 
-def test_the_refusal_travels_between_processes():
-    error = pickle.loads(pickle.dumps(processes._no_threads(1)))  # noqa: S301  (made here)
-    assert isinstance(error, assay.AssayError)
-    assert "docs/processes.md" in error.hint
+def test_the_refusal_says_where_to_read_more(monkeypatch):
+    monkeypatch.setattr(processes._State, "lost", True)
+    monkeypatch.setattr(processes._State, "ready", 0)
+    with pytest.raises(assay.UsageError, match=r"docs/processes\.md"):
+        processes.prepare_process()

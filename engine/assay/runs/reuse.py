@@ -283,7 +283,7 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
         code = code_of(check)
         if not (run.options["reuse_code"] and code.get("sha256") is not None and code in codes):
             return "it is not built in"
-    if spec.missing_gold == "unscored" and columns_of(spec).missing is not None and "" in earlier.flawed:
+    if "" in earlier.flawed and spec.missing_gold == "unscored" and columns_of(spec).missing is not None:
         return "rows lack what it compares with"
     return ""
 
