@@ -45,10 +45,7 @@ MEMO = HIDDEN + "memo"
 
 
 def messages(value: Any) -> Any:
-    """Return a prompt or a completion in its original form: text, or a list of messages.
-
-    Messages in JSON text are parsed. Null fields are removed, except ``role`` and ``content``: a struct column adds them to every row.
-    """
+    """Return a prompt or a completion in its original form: text, or a list of messages."""
     if isinstance(value, str):
         parsed = loads(value) if value.startswith("[{") else None
         if not isinstance(parsed, list) or not all(isinstance(item, dict) and "role" in item for item in parsed):
@@ -154,16 +151,7 @@ def is_read(column: pl.Series) -> bool:
 def arguments(
     columns: Mapping[str, Sequence[Any]], requested: Sequence[str], rows: int, read: Container[str] = ()
 ) -> dict[str, list[Any]]:
-    """Return the arguments of rollouts, as columns: a list of ``rows`` values for each name.
-
-    Rollouts share no objects, so that a function cannot change another's arguments.
-
-    Args:
-        columns: The loaded values by column, which no one else uses; a missing column counts as null.
-        requested: Names of ``ARGUMENTS``.
-        rows: Number of rollouts.
-        read: Columns whose values need no conversion.
-    """
+    """Return the arguments of rollouts, as columns: a list of ``rows`` values for each name."""
     result: dict[str, list[Any]] = {}
     for name in _OF_COLUMNS:
         if name in requested or "state" in requested:

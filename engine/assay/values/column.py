@@ -44,13 +44,7 @@ _EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
 
 
 def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -> "Column":
-    """Return an empty column of the kind for its name.
-
-    Args:
-        name: Its name in the input.
-        mapping: Columns to read under another name.
-        exact: Names, as they are read, of columns in which each row keeps its own value.
-    """
+    """Return an empty column of the kind for its name."""
     renamed = next((target for target, source in mapping.items() if source == name), None)
     # another column may be read under its name
     target = renamed or ("" if name in mapping else name)
@@ -76,11 +70,7 @@ class Column:
         self._mends = False
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        """Learn from a batch whose first row has a number, for messages.
-
-        Raises:
-            InputError: A value does not fit into any column.
-        """
+        """Learn from a batch whose first row has a number, for messages."""
         self._measure(values, first)
         if self._as_text:
             return
@@ -243,10 +233,6 @@ class _Exact(Column):
             return pl.Series(self.name, _mended([*values]), dtype=dtype)
 
     def _plain(self, values: Sequence[Any], first: int = 0) -> Sequence[Any]:
-        """Return values as JSON has them: arrays and tuples as lists, bytes as their text; what JSON lacks is itself.
-
-        Bytes within a value stay, as it depends on the check whether they are read.
-        """
         if LEAVES.issuperset(map(type, values)):
             return values
         result = []

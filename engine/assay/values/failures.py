@@ -152,10 +152,7 @@ def _error_text(error: Any) -> str | None:
 
 
 def no_rollout_expr(schema: pl.Schema) -> pl.Expr | None:
-    """Return why a row has nothing to score, as a String expression: it could not be read, or a request or the generation failed.
-
-    None if no row with these columns can have such a reason. Python sees only the rows that may have failed.
-    """
+    """Return why a row has nothing to score, as a String expression: it could not be read, or a request or the generation failed."""
     source = _source(schema.keys())
     # NOTE: "" is no column here, but a column may have that name
     columns = [name for name in (GENERATION_ERROR, source.error) if name and schema.get(name, pl.Null) != pl.Null]

@@ -189,11 +189,7 @@ def golds_with_words(golds: list[str]) -> list[str]:
 
 
 def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
-    """Return the normalizer that a spec names: a name, or ``{"lmEval": options}``.
-
-    Raises:
-        ValueError: There is no such normalizer or option.
-    """
+    """Return the normalizer that a spec names: a name, or ``{"lmEval": options}``."""
     if isinstance(spec, Mapping):
         options = next(iter(spec.values())) if len(spec) == 1 and next(iter(spec)) in both_cases(_LM_EVAL) else None
         if isinstance(options, Mapping):
@@ -210,11 +206,7 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
 
 
 def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
-    """Return what names a normalizer.
-
-    Raises:
-        ValueError: It names none.
-    """
+    """Return what names a normalizer."""
     normalizer(spec)
     return spec
 

@@ -32,12 +32,7 @@ def both_cases(name: str) -> tuple[str, str]:
 
 
 class UnfitValueError(ValueError):
-    """A text that a param cannot be.
-
-    Args:
-        value: The text.
-        fault: What it is, or is not, as the end of a sentence: ``not a number``.
-    """
+    """A text that a param cannot be."""
 
     def __init__(self, value: str, fault: str) -> None:
         super().__init__(f"{quoted(value)} is {fault}")

@@ -29,11 +29,7 @@ _DEPTH = 16
 
 @dataclass(frozen=True)
 class Path:
-    """A parsed path.
-
-    Attributes:
-        steps: Names of fields, indices of lists, and None for every element.
-    """
+    """A parsed path."""
 
     steps: tuple[str | int | None, ...]
 

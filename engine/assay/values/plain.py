@@ -56,11 +56,7 @@ class Shape:
         self._tree: dict[Any, Any] = {}
 
     def add(self, value: Any) -> int:
-        """Add the fields of a value, and return its depth.
-
-        Raises:
-            ValueError: The value is nested too deeply, or has a key that no JSON object can have; the message follows a name.
-        """
+        """Add the fields of a value, and return its depth."""
         todo = [(value, 1, self._tree)] if isinstance(value, NESTS) else []
         deepest = 0
         while todo:

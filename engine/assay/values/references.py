@@ -49,13 +49,7 @@ def source_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Reference:
-    """A value that each row brings.
-
-    Attributes:
-        parts: The path of one value, or the texts and paths of a template, in order.
-        is_template: Whether the value is the text of all parts.
-        is_list: Whether text is JSON text of a list of values.
-    """
+    """A value that each row brings."""
 
     parts: tuple[str | Path, ...]
     is_template: bool = False
@@ -119,7 +113,6 @@ class Reference:
         return None if self.is_list else _plain_text(schema, self.paths[0], gold_text)
 
     def _values(self, schema: pl.Schema) -> tuple[pl.Expr, Any] | None:
-        """Return the values and their type as columns; None for a template, or if it takes Python to read the path."""
         match = None if self.is_template else find_expr(schema, self.paths[0])
         return None if match is None else (plain(*match), plain_type(match[1]))
 
@@ -172,11 +165,7 @@ def is_reference(value: Any) -> bool:
 
 
 def read_reference(value: Mapping[str, Any]) -> Reference:
-    """Read a reference.
-
-    Raises:
-        ValueError: It cannot be used; the message says why.
-    """
+    """Read a reference."""
     if "template" in value:
         return _template(value["template"])
     path, is_list = value["column"], value.get("list", False)
@@ -218,10 +207,7 @@ def _path(text: str) -> Path:
 
 
 def value_at(row: Mapping[str, Any], path: Path) -> Any:
-    """Return the value at a path of a row, through JSON text; None if there is none.
-
-    It is without the null fields that the type of a struct adds to every row; those of JSON stay.
-    """
+    """Return the value at a path of a row, through JSON text; None if there is none."""
     value: Any = row.get(path.column)
     is_json = is_typed(value)
     for step in path.steps[1:]:

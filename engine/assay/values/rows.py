@@ -14,23 +14,14 @@ from assay.values.column import Column, column
 
 
 class Columns:
-    """The columns of rows that come in batches: first all batches determine the schema, then each becomes a frame.
-
-    Args:
-        mapping: Columns to read under another name, ``{"completion": "response"}``.
-        exact: Columns in which each row keeps its own value, as they are read.
-    """
+    """The columns of rows that come in batches: first all batches determine the schema, then each becomes a frame."""
 
     def __init__(self, mapping: Mapping[str, str], exact: Collection[str] = ()) -> None:
         self._mapping, self._exact = mapping, exact
         self._columns: dict[str, Column] = {}
 
     def see(self, rows: Sequence[Mapping[str, Any]], first: int = 0) -> None:
-        """Learn from a batch whose first row has a number, for messages.
-
-        Raises:
-            InputError: A value does not fit into any column.
-        """
+        """Learn from a batch whose first row has a number, for messages."""
         for name, values in transposed(rows).items():
             self._columns.setdefault(name, column(name, self._mapping, self._exact)).see(values, first)
 
@@ -54,11 +45,7 @@ class Columns:
 
 
 def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return mappings as columns; a missing key gives None.
-
-    Raises:
-        InputError: A row is not a mapping, or has two keys with one name.
-    """
+    """Return mappings as columns; a missing key gives None."""
     columns: dict[str, list[Any]] = {}
     for height, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -86,19 +73,7 @@ def from_rows(
 def from_columns(
     columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Convert columns of plain values to a frame.
-
-    Chat messages keep role and text. Structured columns become JSON text, and so does any other column whose values have several
-    types, are nested deeply or have very many fields. A lone surrogate becomes U+FFFD.
-
-    Args:
-        columns: The columns.
-        mapping: Columns to read under another name, ``{"completion": "response"}``.
-        exact: Columns in which each row keeps its own value, as they are read.
-
-    Raises:
-        InputError: A column is a single value, two columns have the same name or different lengths, or a value does not fit.
-    """
+    """Convert columns of plain values to a frame."""
     series: dict[str, pl.Series] = {}
     for key, values in columns.items():
         name = mended(str(key))
@@ -126,16 +101,7 @@ def library_of(source: Any) -> str:
 
 
 def table_of(source: Any, mapping: Mapping[str, str], exact: Collection[str] = ()) -> pl.DataFrame:
-    """Convert data in memory to a frame.
-
-    Args:
-        source: A Polars or pandas frame, Arrow data, a Hugging Face Dataset, columns, rows, or a model of ``types``.
-        mapping: Columns to read under another name, ``{"completion": "response"}``.
-        exact: Columns in which each row keeps its own value, as they are read; those of Arrow data have its types.
-
-    Raises:
-        InputError: The data cannot be read.
-    """
+    """Convert data in memory to a frame."""
     if isinstance(source, BaseModel):  # of ``types``: outputs are a table, inputs are columns
         to_arrow = getattr(source, "to_arrow", None)
         source = {name: values for name, values in source if values is not None} if to_arrow is None else to_arrow()

@@ -77,13 +77,7 @@ class Losses:
 
 
 def write(value: Any, place: str, losses: Losses) -> str:
-    """Convert a value to JSON text; never raise.
-
-    Args:
-        value: Any value.
-        place: Path of the value, for ``losses``.
-        losses: Collects values that ``read`` cannot restore exactly.
-    """
+    """Convert a value to JSON text; never raise."""
     with suppress(*RAISED):  # it is faster to encode, decode and compare than to inspect every value
         text = _dumps(value)
         is_short = 0 < sys.get_int_max_str_digits() <= _DIGITS or not _LONG.search(text)
@@ -97,12 +91,7 @@ def write(value: Any, place: str, losses: Losses) -> str:
 
 
 def read(text: str) -> Any:
-    """Decode a text from ``write``, or any other JSON.
-
-    Raises:
-        ValueError: The text is not JSON, or a tagged value does not match its tag.
-        RecursionError: It is nested too deeply for the stack.
-    """
+    """Decode a text from ``write``, or any other JSON."""
     return json.loads(text, object_hook=_untagged if _QUOTED_TAG in text else None)
 
 

@@ -82,7 +82,6 @@ class IFEval(Check):
         return Columns.of(Lane(f"ifeval:{identity(self)}", build).col)
 
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
-        """Judge each distinct pair of a text and a task once; null where there is no text."""
         texts, which_text = encoded(columns[0])
         distinct, which_task = distinct_rows(columns[1])
 

@@ -42,24 +42,13 @@ _BLANK = "the output is blank"
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern that a row brings: searched for without regard to case, in bounded time.
-
-    Attributes:
-        source: A Python regular expression, if it is valid.
-        limits: The limits.
-    """
+    """A pattern that a row brings: searched for without regard to case, in bounded time."""
 
     source: str
     limits: Limits | None = None
 
     def found(self, text: str, *, flags: int = re.IGNORECASE) -> bool:
-        """Return whether ``re.search`` finds it.
-
-        Raises:
-            ValueError: Python does not accept it.
-            TimeoutError: The search takes too long.
-            MemoryError: It takes too much memory.
-        """
+        """Return whether ``re.search`` finds it."""
         if flags == re.IGNORECASE and (word := self._literal(text)):
             return word in text.lower()
         with self._named():
@@ -92,7 +81,6 @@ class Pattern:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Name the pattern in exceptions."""
         shown = f"the pattern {quoted(self.source)}"
         try:
             yield
@@ -134,12 +122,7 @@ _PATTERNS = Kind(
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction.
-
-    Attributes:
-        shortfall: Returns what a text lacks, given the arguments by name; ``""`` if it follows the instruction.
-        arguments: The arguments and their kinds.
-    """
+    """An instruction."""
 
     shortfall: Callable[..., str]
     arguments: Mapping[str, Kind]

@@ -65,7 +65,6 @@ def _keys_of_structs(schemas: pl.Series) -> pl.Series:
 
 
 def _keys_expr(schema: pl.Schema) -> pl.Expr:
-    """Return the keys of each row's schema, in whichever spelling it has one, or the problem with it."""
     answers: list[pl.Expr] = []
     for name in (OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL):
         dtype = plain_type(schema.get(name, pl.Null()))

@@ -65,15 +65,7 @@ class Comparison:
 
 
 def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True) -> Comparison:
-    """Compare a JSON value with a gold.
-
-    Args:
-        value: The value.
-        gold: The gold.
-        rules: How leaves are compared.
-        shown: Maximum differences to return.
-        extra: Whether leaves that the gold does not have are differences.
-    """
+    """Compare a JSON value with a gold."""
     result = Comparison()
     walk = _ordered if rules.ordered else _unordered
     for steps, *sides in walk(value, gold, rules, result):  # the result is complete when they are read

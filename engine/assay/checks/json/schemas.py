@@ -65,16 +65,7 @@ def shown_value(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Schema:
-    """A compiled schema.
-
-    Attributes:
-        text: Its JSON text.
-        formats: Whether ``format`` counts.
-        cost: What bounds the work that it causes.
-        validator: A validator of ``jsonschema_rs``; None for another process.
-        problem: Why it is not a schema, or ``""``.
-        is_late: Whether that is because compiling it takes too much time or memory.
-    """
+    """A compiled schema."""
 
     text: str
     formats: bool

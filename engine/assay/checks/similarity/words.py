@@ -24,11 +24,7 @@ _NEVER = 1e-7
 
 
 class Bag:
-    """A text's words, its n-grams counted when they are asked for.
-
-    Args:
-        words: The words, in order.
-    """
+    """A text's words, its n-grams counted when they are asked for."""
 
     __slots__ = ("_counts", "_numbers", "words")
 
@@ -87,7 +83,6 @@ def _rouge_n(words: Bag, gold: Bag, *, size: int) -> float:
 
 
 def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
-    """Return both as numbers, equal for equal words; a word that the gold lacks equals none of its words."""
     if words.words != gold.words and len(words.words) * len(gold.words) > MAX_CELLS:
         raise ValueError(
             f"{len(words.words):,} words and {len(gold.words):,} words of the gold are too many to compare: "

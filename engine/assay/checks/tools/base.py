@@ -48,11 +48,7 @@ class ReadCalls(Step):
 
 
 class CallsCheck(PairCheck):
-    """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work.
-
-    Attributes:
-        names_only: Whether arguments do not count, so that they need not be parsed.
-    """
+    """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work."""
 
     golds = GoldKind(
         "value", is_json=True, same_params=("format", "scope"), steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS)

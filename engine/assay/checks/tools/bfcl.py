@@ -117,7 +117,6 @@ def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
 
 
 def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]) -> bool:
-    """Return whether a value of the declared type is allowed."""
     if kind is dict:
         return any(_object_fits(value, other) for other in allowed)
     if kind is list and item_kind is dict:

@@ -37,22 +37,13 @@ def bytes_of(_: object, text: str) -> int:
 
 
 def _read_once(read: Callable[[Any], Result]) -> Callable[[Any], Result]:
-    """Keep what texts are read to."""
     kept = cached_within(CACHE_BYTES, bytes_of)(read)
     return wraps(read)(lambda gold: kept(gold) if isinstance(gold, str) else read(gold))
 
 
 @_read_once
 def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
-    """Return the calls of a gold.
-
-    Args:
-        gold: A list of calls or a single call, as JSON or as its text: ``{name, arguments}``, a call of a message, or BFCL's
-            ``{name: arguments}``.
-
-    Raises:
-        ValueError: It has no such form.
-    """
+    """Return the calls of a gold."""
     gold = loads(gold) if isinstance(gold, str) else gold
     if gold is NOT_JSON:
         raise ValueError("the expected calls are not JSON")
@@ -87,14 +78,7 @@ def _call(item: Any) -> ExpectedCall:
 
 @_read_once
 def expected_names(gold: Any) -> tuple[str, ...]:
-    """Return the names of functions that a gold lists.
-
-    Args:
-        gold: A list of names or of calls, as JSON or as its text; or a text of names with commas between them.
-
-    Raises:
-        ValueError: It has no such form.
-    """
+    """Return the names of functions that a gold lists."""
     if isinstance(gold, str):
         if not gold.lstrip().startswith(("[", "{")):
             return tuple(name.strip() for name in gold.split(",") if name.strip())
@@ -107,15 +91,7 @@ def expected_names(gold: Any) -> tuple[str, ...]:
 
 @_read_once
 def function_docs(tools: Any) -> Mapping[str, dict[str, Any]]:
-    """Return the schema of the arguments of each function by name; of several with one name, the first.
-
-    Args:
-        tools: A list of functions, or its JSON text: of OpenAI's form ``{type, function: {name, parameters}}``, bare
-            ``{name, parameters}``, with Anthropic's ``input_schema``, or within Gemini's ``functionDeclarations``.
-
-    Raises:
-        ValueError: It has no such form.
-    """
+    """Return the schema of the arguments of each function by name; of several with one name, the first."""
     if tools is None:
         raise ValueError(_NO_DOCS)
     tools = loads(tools) if isinstance(tools, str) else tools
@@ -132,7 +108,6 @@ def function_docs(tools: Any) -> Mapping[str, dict[str, Any]]:
 
 
 def _functions(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the functions of a list, or of a group within it."""
     queue = [value]
     while queue:
         item = queue.pop()

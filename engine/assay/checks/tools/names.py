@@ -130,7 +130,6 @@ class ToolTrajectory(CallsCheck):
         return float(not reason), reason
 
     def _unfit(self, names: Sequence[Any]) -> str:
-        """Return which functions are not called, or must not be, or how many calls there are too few or too many."""
         present = {name for name in names if isinstance(name, str)}
         if missing := [name for name in self.params.called if self.same_name(name) not in present]:
             return f"does not call {listed_names(missing)}"
