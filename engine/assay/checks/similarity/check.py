@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import Example, GoldKind, Traits
-from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck
+from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck, in_columns
 from assay.checks.similarity.characters import (
     DISTANCE,
     PARTIAL_METRICS,
@@ -20,9 +20,9 @@ from assay.checks.similarity.characters import (
     within,
 )
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
-from assay.errors import SHOWN, printable, quoted
+from assay.errors import SHOWN, encodable, printable, quoted
 from assay.expressions.lane import nulls, text
-from assay.expressions.pairs import once_pairs, quoted_expr
+from assay.expressions.pairs import once_pairs
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas
@@ -37,7 +37,8 @@ _KEPT_CHARS = 20_000
 _SQUAD = "squad"
 _BLEU = "bleu"
 _INSPECT_DIGITS = 2
-_SHOWN = [f"similarity {hundredths / 100:.2f} to " for hundredths in range(100)]
+
+_BEFORE = [f"similarity {hundredths / 100:.2f} to " for hundredths in range(100)]
 """How reasons begin, by the score in hundredths; no score below 1 is shown as 1."""
 
 Metric = Literal[
@@ -172,24 +173,21 @@ class Similarity(PairCheck):
         golds = [gold] if isinstance(gold, str) else gold
         if self.params.metric in WORD_METRICS:
             return self._judge_words(self._bag(value), golds, [*map(self._bag, golds)])
-        return self._judge_characters(value, golds[0])
-
-    def _judge_characters(self, value: str, gold: str) -> tuple[float, str]:
-        pair = self.compared(value), self.compared(gold)
+        pair = self.compared(value), self.compared(golds[0])
         if (problem := self._problem(*pair)) is not None:
             raise ValueError(problem)
-        if self.params.metric == DISTANCE:
-            return within(*pair, self.params.max_distance), self._far + quoted(gold)
-        score = similarity(self.params.metric, *pair)
-        return score, _SHOWN[_hundredths(score)] + quoted(gold)
+        metric = self.params.metric
+        score = within(*pair, self.params.max_distance) if metric == DISTANCE else similarity(metric, *pair)
+        return score, self._before(score) + quoted(golds[0])
 
     def _problem(self, value: str, gold: str) -> str | None:
         limits = {"max_distance": self.params.max_distance, "max_chars": self.params.max_chars}
         return problem_of(self.params.metric, value, gold, **limits)
 
-    @property
-    def _far(self) -> str:
-        return f"more than {self.params.max_distance} edits from "
+    def _before(self, score: float) -> str:
+        if self.params.metric == DISTANCE:
+            return f"more than {self.params.max_distance} edits from "
+        return _BEFORE[min(math.floor(score * 100 + 0.5), len(_BEFORE) - 1)]
 
     def _bag(self, value: str) -> Bag:
         split, _ = WORD_METRICS[self.params.metric]
@@ -205,7 +203,9 @@ class Similarity(PairCheck):
         present = {*words.words}
         missing = [[word for word in bag.numbers() if word not in present] for bag in bags]
         gold, few = min(zip(golds, missing, strict=True), key=lambda pair: len(pair[1]))
-        return score, _SHOWN[_hundredths(score)] + quoted(gold) + _missing(few)
+        shown = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in few[:_LISTED]]
+        more = f" … and {len(few) - _LISTED:,} more" if len(few) > _LISTED else ""
+        return score, self._before(score) + quoted(gold) + (f"; missing: {', '.join(shown)}{more}" if few else "")
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         if self.params.metric not in WORD_METRICS:
@@ -221,53 +221,46 @@ class Similarity(PairCheck):
         return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
-        if self.params.metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
+        metric = self.params.metric
+        if metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
             return super()._of_pairs(values, golds)
         texts, others = [*values], [*golds]
         if self._normalizing is not None or not self.params.case_sensitive:
             compared = {gold: self.compared(gold) for gold in {*golds}}
             texts, others = [*map(self.compared, values)], [compared[gold] for gold in golds]
-        alone = self._alone(texts, others)
+        is_long = metric in PARTIAL_METRICS or max(map(len, texts)) * max(map(len, others)) > MAX_CELLS
+        # rapidfuzz is not asked about empty texts, and about texts that are too long
+        alone = [
+            at
+            for at, pair in enumerate(zip(texts, others, strict=True))
+            if pair == ("", "") or (is_long and self._problem(*pair) is not None)
+        ]
         for at in alone:
             texts[at] = others[at] = ""
-        scores = similarities(self.params.metric, texts, others, self.params.max_distance)
-        errors = nulls(scores, pl.String)
-        columns = [scores.alias("score"), self._reasons(scores, golds).alias("reason"), errors.alias("error")]
+        scores = similarities(metric, texts, others, self.params.max_distance)
+        before = pl.Series(_BEFORE).gather((scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_BEFORE) - 1))
+        quotes = {gold: encodable(quoted(gold)) for gold in {*golds}}
+        reasons = (self._before(0.0) if metric == DISTANCE else before) + pl.Series([quotes[gold] for gold in golds])
+        reasons = reasons.zip_with(scores < 1, pl.Series([""]))
+        columns = [scores.alias("score"), reasons.alias("reason"), nulls(scores, pl.String).alias("error")]
         if alone:
             answers = super()._of_pairs([values[at] for at in alone], [golds[at] for at in alone])
             columns = [column.scatter(alone, answers.struct.field(column.name)) for column in columns]
         return pl.DataFrame(columns).to_struct()
 
-    def _alone(self, values: Sequence[str], golds: Sequence[str]) -> list[int]:
-        pairs = enumerate(zip(values, golds, strict=True))
-        if self.params.metric in PARTIAL_METRICS or max(map(len, values)) * max(map(len, golds)) > MAX_CELLS:
-            return [at for at, pair in pairs if pair == ("", "") or self._problem(*pair) is not None]
-        return [at for at, (value, gold) in pairs if not (value or gold)]
-
-    def _reasons(self, scores: pl.Series, golds: Sequence[str]) -> pl.Series:
-        distinct = [*{*golds}]
-        if len(distinct) > 1:
-            quotes = pl.DataFrame().select_seq(quoted_expr(pl.lit(pl.Series(distinct)))).to_series().to_list()
-        else:  # the spec's gold may have lone surrogates, of which Polars makes no text
-            quotes = [*map(quoted, distinct)]
-        quote_of = dict(zip(distinct, quotes, strict=True))
-        shown = pl.Series([quote_of[gold] for gold in golds])
-        if self.params.metric == DISTANCE:
-            reasons = self._far + shown
-        else:
-            at = (scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_SHOWN) - 1)
-            reasons = pl.Series(_SHOWN).gather(at) + shown
-        return pl.DataFrame().select_seq(pl.when(scores < 1).then(reasons).otherwise(pl.lit(""))).to_series()
-
     def pairs_expr(self, golds: pl.Expr) -> pl.Expr:
         if self.params.metric != _BLEU:
             return super().pairs_expr(golds)
-        lists = golds.map_batches(_as_json, pl.String, is_elementwise=True)
-        return once_pairs(text(), lists, self._of_joined, PAIR_ANSWER)
 
-    def _of_joined(self, texts: pl.Series, lists: pl.Series, which: pl.Series) -> pl.Series:
-        golds = [*map(json.loads, lists.to_list())]
-        return self._of_pairs(texts.to_list(), [golds[at] for at in which.to_list()])
+        def as_json(lists: pl.Series) -> pl.Series:
+            texts = [None if texts is None else json.dumps(texts) for texts in lists.to_list()]
+            return pl.Series(lists.name, texts, dtype=pl.String)
+
+        def joined(texts: pl.Series, lists: pl.Series, which: pl.Series) -> pl.Series:
+            golds = [*map(json.loads, lists.to_list())]
+            return in_columns(self.judge_all(texts.to_list(), [golds[at] for at in which.to_list()]), PAIR_ANSWER)
+
+        return once_pairs(text(), golds.map_batches(as_json, pl.String, is_elementwise=True), joined, PAIR_ANSWER)
 
     def explain(self) -> str:
         if self.params.metric in WORD_METRICS:
@@ -283,18 +276,3 @@ class Similarity(PairCheck):
 
     def complaint(self) -> str:
         return f"not {self.claim()}"
-
-
-def _hundredths(score: float) -> int:
-    return min(math.floor(score * 100 + 0.5), len(_SHOWN) - 1)
-
-
-def _missing(words: Sequence[str]) -> str:
-    few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in words[:_LISTED]]
-    more = f" … and {len(words) - _LISTED:,} more" if len(words) > _LISTED else ""
-    return f"; missing: {', '.join(few)}{more}" if few else ""
-
-
-def _as_json(lists: pl.Series) -> pl.Series:
-    values = [None if golds is None else json.dumps(golds) for golds in lists.to_list()]
-    return pl.Series(lists.name, values, dtype=pl.String)
