@@ -458,7 +458,7 @@ class _GoldColumns:
         """Return the golds of each row after their steps, found in Python; rows with the same values share the work."""
 
         def row_lists(values: list[Any]) -> pl.Series:
-            lists = [self.brought.stepped(row) for row in values]
+            lists = [self.brought.stepped(row or {}) for row in values]  # null for rows that do not need them
             golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
             return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64))
 
