@@ -21,7 +21,7 @@ import polars as pl
 import assay
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
-from assay.functions import registry, request_columns
+from assay.functions import registry, request
 from assay.thresholds import EVER, Thresholds, set_to
 from harness.draws import FUNCTIONS, function_draws, spec_draws
 from harness.generate import drawn_file, functions_file
@@ -131,7 +131,7 @@ def _without_twin(name: str) -> Iterator[None]:
 
 def _no_templates(texts: pl.Series, default: str) -> pl.Series:
     del default
-    return pl.repeat(None, len(texts), dtype=request_columns.ROW_VERIFIER, eager=True)
+    return pl.repeat(None, len(texts), dtype=request.ROW_VERIFIER, eager=True)
 
 
 def _switches() -> Iterator[tuple[str, Callable[[], AbstractContextManager[object]]]]:
@@ -139,7 +139,7 @@ def _switches() -> Iterator[tuple[str, Callable[[], AbstractContextManager[objec
     for name in registry.list_fns():
         if registry.function(name).expr is not None:
             yield f"the twin of {name}", partial(_without_twin, name)
-    yield "templates of requests", lambda: mock.patch.object(request_columns, "_read_templates", _no_templates)
+    yield "templates of requests", lambda: mock.patch.object(request, "_read_templates", _no_templates)
     for name in (field.name for field in fields(Thresholds)):
         if name not in SIZES:
             yield f"{name} = 0", partial(set_to, **{name: 0})

@@ -650,7 +650,7 @@ def test_a_plan_travels():
 
 
 def test_the_batch_reader_and_the_definition_agree():
-    from assay.functions import request_columns as onrow_columns
+    from assay.functions import request as onrow_columns
     from assay.functions.request import verifier_of
 
     hostile = [

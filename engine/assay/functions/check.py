@@ -15,8 +15,17 @@ from assay.errors import listed
 from assay.expressions.lane import Lane, exactly, plain, plain_type, rowwise, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, best_of, outcomes_of, why_batch, why_unscored
 from assay.functions.registry import Function, function, list_fns
-from assay.functions.request import RowVerifier, gold_column, gold_note, is_absent, read_verifier, verifier_of
-from assay.functions.request_columns import ROW_VERIFIER, row_verifier, struct_of
+from assay.functions.request import (
+    ROW_VERIFIER,
+    RowVerifier,
+    gold_column,
+    gold_note,
+    is_absent,
+    read_verifier,
+    row_verifier,
+    struct_of,
+    verifier_of,
+)
 from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, HIDDEN, IN_PROCESS, PARAMS, VERIFIER
 from assay.names import ROW_VERIFIER as ROW_CHECK
 from assay.names import VERIFIER_COLUMNS as COLUMNS
