@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import itertools
 import json
 import re
 from array import array
@@ -49,20 +50,13 @@ def form_of(path: Path) -> str:
     A log of Inspect is ``.eval``, in JSON too.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] == [".json"] and _JSON_LOG.match(_beginning(path)):
-        return ".eval"
+    if suffixes[-1:] == [".json"] and path.is_file():
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if _JSON_LOG.match(file.read(512)):
+                return ".eval"
     if suffixes[-1:] in ([".gz"], [".zst"]):
         suffixes.pop()
     return suffixes[-1] if suffixes and suffixes[-1] in DOCUMENTS else ""
-
-
-def _beginning(path: Path) -> bytes:
-    """Return the first bytes of a file; none of what is not there, or not a file."""
-    if not path.is_file():
-        return b""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(512)
-    return b""
 
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
@@ -72,12 +66,19 @@ _ROWS = 3
 
 
 def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
-    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of."""
-    usual = _usual(name)
+    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of.
+
+    Args:
+        head: The first bytes of the file.
+        name: Its name; the usual delimiter is taken if nothing decides.
+        whole: Whether these are all its bytes.
+    """
     text = head.decode("utf-8-sig", errors="replace")
+    usual = _usual(name)
     widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *DELIMITERS)}
+    fits = {delimiter: len(width) == 1 or width[0] == width[1] for delimiter, width in widths.items()}
     there = [delimiter for delimiter, (header, *_) in widths.items() if header > 1]
-    return max(there, key=lambda delimiter: (_may_fit(widths[delimiter]), widths[delimiter][0]), default=usual)
+    return max(there, key=lambda delimiter: (fits[delimiter], widths[delimiter][0]), default=usual)
 
 
 def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
@@ -88,19 +89,8 @@ def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
     return (f"{shown_path(name)}: the delimiter in its header is the {DELIMITERS[delimiter]}{shown}",)
 
 
-def is_delimited(head: bytes, *, whole: bool) -> bool:
-    """Whether a file has a header of several names, and its first rows as many cells; the arguments are those of ``delimiter_of``."""
-    text = head.decode("utf-8-sig", errors="replace")
-    rows = (_widths(text, delimiter, whole=whole) for delimiter in DELIMITERS)
-    return any(len(widths) > 1 and widths[0] > 1 and len(set(widths)) == 1 for widths in rows)
-
-
 def _usual(name: str) -> str:
     return "\t" if name.lower().endswith(".tsv") else ","
-
-
-def _may_fit(widths: list[int]) -> bool:
-    return len(widths) == 1 or widths[0] == widths[1]
 
 
 def _widths(text: str, delimiter: str, *, whole: bool) -> list[int]:
@@ -136,39 +126,41 @@ MAGIC = {
 
 def sure_kind(head: bytes, name: str, wanted: str) -> InputError | None:
     """Return the error of a file whose first bytes are those of another kind, whatever comes after them; None if they are not."""
-    for magic, (kind, hint) in MAGIC.items():
-        if head.startswith(magic):
-            return _error(name, kind, wanted, hint)
-    return None
+    kinds = ((kind, hint) for magic, (kind, hint) in MAGIC.items() if head.startswith(magic))
+    return next((_not_wanted(name, kind, wanted, hint) for kind, hint in kinds), None)
 
 
-def other_kind(head: bytes, name: str, wanted: str, *, whole: bool, texts: bool = True) -> InputError | None:
-    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed."""
-    if (error := sure_kind(head, name, wanted)) is not None:
-        return error
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith((b"[", b"{")):
-        kind, hint = _json_kind(text)
-    elif text.startswith(b"<"):
-        kind, hint = "an HTML or XML page", "Fetch it again; the server may have asked for a login."
-    else:
-        kind, hint = _text_kind(text[:_HEAD], whole=whole and len(text) <= _HEAD) if texts else ("", "")
-    return _error(name, kind, wanted, hint) if kind else None
-
-
-def _error(name: str, kind: str, wanted: str, hint: str) -> InputError:
+def _not_wanted(name: str, kind: str, wanted: str, hint: str) -> InputError:
     return InputError(f"{shown_path(name)}: is {kind}, not {wanted}.", hint)
 
 
-def _json_kind(text: bytes) -> tuple[str, str]:
+def other_kind(head: bytes, name: str, wanted: str, *, whole: bool, texts: bool = True) -> InputError | None:
+    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed.
+
+    Args:
+        head: Its first bytes.
+        name: Its name in messages.
+        wanted: What it should be.
+        whole: Whether these are all its bytes.
+        texts: Whether other text counts, in which a line may still be JSON.
+    """
+    if (error := sure_kind(head, name, wanted)) is not None:
+        return error
+    text = head.removeprefix(_BOM).lstrip()
     first, _, rest = text.partition(b"\n")
-    is_array = text.startswith(b"[")
-    if is_array and not (rest.strip() and _is_json(first)):
-        return "a JSON array", "Name it .json, or write a line for each object: jq -c '.[]' OLD > NEW.jsonl"
-    if not is_array and rest.strip() and first.rstrip().endswith((b"{", b"[", b",")):
-        hint = "Name it .json if it is one document, or write each object on one line: jq -c . OLD > NEW.jsonl"
-        return "JSON that goes over several lines", hint
-    return "", ""
+    kind, hint = "", ""
+    if text.startswith(b"["):
+        if not (rest.strip() and _is_json(first)):
+            kind, hint = "a JSON array", "Name it .json, or write a line for each object: jq -c '.[]' OLD > NEW.jsonl"
+    elif text.startswith(b"{"):
+        if rest.strip() and first.rstrip().endswith((b"{", b"[", b",")):
+            hint = "Name it .json if it is one document, or write each object on one line: jq -c . OLD > NEW.jsonl"
+            kind = "JSON that goes over several lines"
+    elif text.startswith(b"<"):
+        kind, hint = "an HTML or XML page", "Fetch it again; the server may have asked for a login."
+    elif texts:
+        kind, hint = _text_kind(text[:_HEAD], whole=whole and len(text) <= _HEAD)
+    return _not_wanted(name, kind, wanted, hint) if kind else None
 
 
 def _is_json(line: bytes) -> bool:
@@ -185,9 +177,12 @@ def _text_kind(head: bytes, *, whole: bool) -> tuple[str, str]:
         return "", ""  # a line of JSON, but not an object
     if "\0" in text:
         return "binary data", ""
-    if is_delimited(head, whole=whole):
+    decoded = head.decode("utf-8-sig", errors="replace")
+    tables = (_widths(decoded, delimiter, whole=whole) for delimiter in DELIMITERS)
+    if any(len(widths) > 1 and widths[0] > 1 and len(set(widths)) == 1 for widths in tables):
         return "a table with a delimiter", "Name it .csv or .tsv."
-    return f"text that begins with {quoted(text.partition(_LINE)[0].strip())}", _OBJECT
+    line = text.partition("\n")[0].strip()
+    return f"text that begins with {quoted(line)}", 'Each line must be a JSON object: {"completion": "…"}'
 
 
 _BOM = b"\xef\xbb\xbf"
@@ -196,7 +191,6 @@ _TOKEN = re.compile(_STRING + rb'|["\[\]{}]')
 _VALUE = re.compile(rb"[\[{]|" + _STRING + rb'|[^\s,:"\[\]{}]++')
 _GAP = re.compile(rb"[ \t\r\n]*+")
 _BLANK = bytes.maketrans(b"\r\n", b"  ")
-_COMPLETION, _ROLE, _CHECKS = b'"completion"', b'"role"', b'"checks"'
 _AS_RECORDS = "Write an array of objects; with pandas: df.to_json(PATH, orient='records')."
 
 
@@ -212,201 +206,167 @@ class _Span(NamedTuple):
 
 
 def read_json(data: bytearray, name: str) -> Document:
-    """Return the records of a document."""
+    """Return the records of a JSON document: an array of records, an object with one list of them, or a single record.
+
+    Only its outermost brackets and commas are looked at. Each is replaced where it stands, so that a record keeps its place and its
+    bytes, and ``LineReader`` decides what they mean, as in a file of JSON lines.
+    """
+    start = len(_BOM) if data.startswith(_BOM) else 0
     try:
-        rows = _rows(data, _place_of_all(data), name)
+        records, notes = _Structure(data, shown_path(name)).records(start)
     except _Malformed:
         refuse(data, name)
-    return _document(data, rows)
-
-
-def _document(data: bytearray, rows: "_Rows") -> Document:
     lines = data.translate(_BLANK)
-    first, last = rows.elements[0], rows.elements[-1]
-    start = len(_BOM) if data.startswith(_BOM) else 0
-    lines[start : first.start] = b" " * (first.start - start)
-    for before, element in zip(rows.elements, rows.elements[1:], strict=False):
-        lines[before.end : element.start] = b"\n".ljust(element.start - before.end)
-    lines[last.end :] = b"\n"
-    return Document(lines, _line_numbers(data, rows.elements), rows.notes)
-
-
-def _line_numbers(data: bytearray, elements: list[_Span]) -> Sequence[int]:
+    lines[start : records[0].start] = b" " * (records[0].start - start)
+    for before, record in itertools.pairwise(records):
+        lines[before.end : record.start] = b"\n".ljust(record.start - before.end)
+    lines[records[-1].end :] = b"\n"
     numbers, line, position = array("q"), 1, 0
-    for element in elements:
-        line += data.count(b"\n", position, element.start)
-        position = element.start
+    for record in records:
+        line += data.count(b"\n", position, record.start)
+        position = record.start
         numbers.append(line)
-    return numbers
+    return Document(lines, numbers, notes)
 
 
-class _Rows(NamedTuple):
-    """The places of the records, and notes for the user."""
+class _Structure:
+    """Finds the places of values in a JSON document."""
 
-    elements: list[_Span]
-    notes: tuple[str, ...] = ()
+    def __init__(self, data: bytearray, shown: str) -> None:
+        self._data, self._shown = data, shown
 
-
-def _rows(data: bytearray, place: _Span, name: str) -> _Rows:
-    opening = data[place.start : place.start + 1]
-    if opening == b"[":
-        return _Rows(_records(data, _elements(data, place), name, "the array"))
-    if opening == b"{":
-        return _rows_of_object(data, place, name)
-    raise _Malformed
-
-
-def _rows_of_object(data: bytearray, place: _Span, name: str) -> _Rows:
-    """Return the object itself, or the elements of its one list of objects: not of messages, and not beside a completion."""
-    members = _members(data, place)
-    if not members:
-        raise InputError(f"{shown_path(name)}: the object is empty.", _AS_RECORDS)
-    is_record = _COMPLETION in members
-    if _CHECKS in members and not is_record:
-        raise InputError(f"{shown_path(name)}: is a verifier's spec, not rollouts.", "Give it with --spec.")
-    lists = {key: array for key, value in members.items() if (array := _list_of_objects(data, value)) and not is_record}
-    if len(lists) > 1:
-        keys = [_key(key) for key in lists]
-        hint = f"Keep one: jq '.{keys[0]}' {shown_path(name)} > {keys[0]}.json"
-        raise InputError(f"{shown_path(name)}: has several lists of objects: {', '.join(keys)}.", hint)
-    for key, elements in lists.items():
-        note = f"{shown_path(name)}: the rows are the elements of its list `{_key(key)}`"
-        return _Rows(_records(data, elements, name, f"`{_key(key)}`"), (note,))
-    if _are_columns(data, list(members.values())):
-        raise InputError(f"{shown_path(name)}: the object holds columns, not records.", _AS_RECORDS)
-    return _Rows([place])
-
-
-def _list_of_objects(data: bytearray, value: _Span) -> list[_Span]:
-    """Return the elements of a list whose first element is an object, and not a message; else none."""
-    if data[value.start : value.start + 1] != b"[":
-        return []
-    elements = _elements(data, value)
-    return elements if elements and _is_object(data, elements[0]) and not _are_messages(data, elements) else []
-
-
-def _are_messages(data: bytearray, elements: list[_Span]) -> bool:
-    return bool(elements) and _is_object(data, elements[0]) and _ROLE in _members(data, elements[0])
-
-
-def _are_columns(data: bytearray, values: list[_Span]) -> bool:
-    """Whether values are lists of one length, and none of messages, or objects with the same keys, of which one is ``"0"``."""
-    openings = {bytes(data[value.start : value.start + 1]) for value in values}
-    if openings == {b"["}:
-        lists = [_elements(data, value) for value in values]
-        return len(set(map(len, lists))) == 1 and not any(_are_messages(data, elements) for elements in lists)
-    if openings != {b"{"}:
-        return False
-    keys = [list(_members(data, value)) for value in values]
-    return b'"0"' in keys[0] and all(other == keys[0] for other in keys)
-
-
-def _records(data: bytearray, elements: list[_Span], name: str, where: str) -> list[_Span]:
-    if not elements:
-        raise InputError(f"{shown_path(name)}: {where} is empty.")
-    if not any(_is_object(data, element) for element in elements):
-        raise InputError(f"{shown_path(name)}: {where} holds no objects.", _AS_RECORDS)
-    return elements
-
-
-def _is_object(data: bytearray, place: _Span) -> bool:
-    return data[place.start : place.start + 1] == b"{"
-
-
-def _key(key: bytes) -> str:
-    return str(json.loads(key.decode(errors="replace"), strict=False))
-
-
-def _place_of_all(data: bytearray) -> _Span:
-    start = _after_gap(data, len(_BOM) if data.startswith(_BOM) else 0)
-    end = _end_of(data, start)
-    if _after_gap(data, end) != len(data):
-        raise _Malformed
-    return _Span(start, end)
-
-
-def _after_gap(data: bytearray, position: int) -> int:
-    gap = _GAP.match(data, position)
-    return gap.end() if gap else position
-
-
-def _end_of(data: bytearray, start: int) -> int:
-    value = _VALUE.match(data, start)
-    if value is None:
-        raise _Malformed
-    if data[start] not in b"[{":
-        return value.end()
-    depth = 0
-    for token in _TOKEN.finditer(data, start):
-        first = data[token.start()]
-        if first in b"[{":
-            depth += 1
-        elif first in b"]}":
-            depth -= 1
-            if not depth:
-                return token.end()
-        elif token.end() == token.start() + 1:  # a quote that nothing closes in its line
-            break
-    raise _Malformed
-
-
-def _elements(data: bytearray, place: _Span) -> list[_Span]:
-    return list(_separated(data, place, b"]"))
-
-
-def _members(data: bytearray, place: _Span) -> dict[bytes, _Span]:
-    members = {}
-    keys = _separated(data, place, b"}", b":")
-    for key, value in zip(keys, keys, strict=True):
-        if data[key.start] not in b'"':
+    def records(self, start: int) -> tuple[list[_Span], tuple[str, ...]]:
+        """Return the places of the records, and notes for the user."""
+        start = self._after_gap(start)
+        place = _Span(start, self._end_of(start))
+        if self._after_gap(place.end) != len(self._data):
             raise _Malformed
-        members[bytes(data[key.start : key.end])] = value
-    return members
+        if self._opens(place, b"["):
+            return self._checked(self._elements(place), "the array"), ()
+        if not self._opens(place, b"{"):
+            raise _Malformed
+        members = self._members(place)
+        if not members:
+            raise InputError(f"{self._shown}: the object is empty.", _AS_RECORDS)
+        is_record = b'"completion"' in members
+        if b'"checks"' in members and not is_record:
+            raise InputError(f"{self._shown}: is a verifier's spec, not rollouts.", "Give it with --spec.")
+        # its one list of objects, which are not messages
+        arrays = {
+            key: self._elements(value) for key, value in members.items() if self._opens(value, b"[") and not is_record
+        }
+        lists = {
+            str(json.loads(key.decode(errors="replace"), strict=False)): elements
+            for key, elements in arrays.items()
+            if elements and self._opens(elements[0], b"{") and not self._are_messages(elements)
+        }
+        if len(lists) > 1:
+            key = next(iter(lists))
+            hint = f"Keep one: jq '.{key}' {self._shown} > {key}.json"
+            raise InputError(f"{self._shown}: has several lists of objects: {', '.join(lists)}.", hint)
+        for key, elements in lists.items():
+            note = f"{self._shown}: the rows are the elements of its list `{key}`"
+            return self._checked(elements, f"`{key}`"), (note,)
+        if self._are_columns([*members.values()]):
+            raise InputError(f"{self._shown}: the object holds columns, not records.", _AS_RECORDS)
+        return [place], ()
 
+    def _checked(self, elements: list[_Span], where: str) -> list[_Span]:
+        if not elements:
+            raise InputError(f"{self._shown}: {where} is empty.")
+        if not any(self._opens(element, b"{") for element in elements):
+            raise InputError(f"{self._shown}: {where} holds no objects.", _AS_RECORDS)
+        return elements
 
-def _separated(data: bytearray, place: _Span, closing: bytes, first: bytes = b",") -> Iterator[_Span]:
-    """Yield the places of values in brackets, between which ``first`` and a comma take turns."""
-    position = _after_gap(data, place.start + 1)
-    if data[position : position + 1] == closing:
-        return
-    separators = (first, b",")
-    at = 0
-    while True:
-        end = _end_of(data, position)
-        yield _Span(position, end)
-        separator = _after_gap(data, end)
-        found = data[separator : separator + 1]
-        if found == closing and separator == place.end - 1 and separators[at] == b",":
+    def _opens(self, place: _Span, bracket: bytes) -> bool:
+        return self._data[place.start : place.start + 1] == bracket
+
+    def _are_messages(self, elements: list[_Span]) -> bool:
+        return bool(elements) and self._opens(elements[0], b"{") and b'"role"' in self._members(elements[0])
+
+    def _are_columns(self, values: list[_Span]) -> bool:
+        """Whether values are lists of one length, and none of messages, or objects with the same keys, of which one is ``"0"``."""
+        if all(self._opens(value, b"[") for value in values):
+            lists = [self._elements(value) for value in values]
+            return len(set(map(len, lists))) == 1 and not any(map(self._are_messages, lists))
+        if not all(self._opens(value, b"{") for value in values):
+            return False
+        keys = [list(self._members(value)) for value in values]
+        return b'"0"' in keys[0] and all(other == keys[0] for other in keys)
+
+    def _after_gap(self, position: int) -> int:
+        gap = _GAP.match(self._data, position)
+        return gap.end() if gap else position
+
+    def _end_of(self, start: int) -> int:
+        """Return the place after the value that begins at a place."""
+        value = _VALUE.match(self._data, start)
+        if value is None:
+            raise _Malformed
+        if self._data[start] not in b"[{":
+            return value.end()
+        depth = 0
+        for token in _TOKEN.finditer(self._data, start):
+            first = self._data[token.start()]
+            if first in b"[{":
+                depth += 1
+            elif first in b"]}":
+                depth -= 1
+                if not depth:
+                    return token.end()
+            elif token.end() == token.start() + 1:  # a quote that nothing closes in its line
+                break
+        raise _Malformed
+
+    def _elements(self, place: _Span) -> list[_Span]:
+        return list(self._separated(place, b"]"))
+
+    def _members(self, place: _Span) -> dict[bytes, _Span]:
+        """Return the places of an object's values by their keys, which stay as they are written."""
+        members = {}
+        keys = self._separated(place, b"}", b":")
+        for key, value in zip(keys, keys, strict=True):
+            if self._data[key.start] not in b'"':
+                raise _Malformed
+            members[bytes(self._data[key.start : key.end])] = value
+        return members
+
+    def _separated(self, place: _Span, closing: bytes, first: bytes = b",") -> Iterator[_Span]:
+        """Yield the places of values in brackets, between which ``first`` and a comma take turns."""
+        position = self._after_gap(place.start + 1)
+        if self._data[position : position + 1] == closing:
             return
-        if found != separators[at]:
-            raise _Malformed
-        at = 1 - at
-        position = _after_gap(data, separator + 1)
+        for expected in itertools.cycle((first, b",")):
+            end = self._end_of(position)
+            yield _Span(position, end)
+            at = self._after_gap(end)
+            separator = self._data[at : at + 1]
+            if separator == closing and at == place.end - 1 and expected == b",":
+                return
+            if separator != expected:
+                raise _Malformed
+            position = self._after_gap(at + 1)
 
 
 def refuse(data: bytearray, name: str) -> NoReturn:
-    """Refuse a document that is not JSON."""
+    """Refuse a document that is not JSON, with the place in the words of Python."""
     if (other := sure_kind(bytes(data[:_HEAD]), name, "JSON")) is not None:
         raise other
     text, shown = data.decode("utf-8-sig", errors="replace"), shown_path(name)
+    begins = text.lstrip()[:1]
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        raise _refusal(error, text, data, name) from None
+        if not begins:
+            raise InputError(f"{shown}: the file is blank.") from None
+        if begins not in "[{" and (other := other_kind(bytes(data[:_HEAD]), name, "JSON", whole=len(data) <= _HEAD)):
+            raise other from None
+        if error.msg == "Extra data" and begins == "{" and text[error.pos :].startswith("{"):
+            hint = "Name it .jsonl if each stands on a line of its own, or gather them: jq -s . OLD > NEW.json"
+            raise InputError(f"{shown}: holds JSON objects one after another, not one array of them.", hint) from None
+        fact = f"{shown}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno})."
+        is_cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+        raise InputError(fact, "The file may be cut off." if is_cut else "") from None
     except (ValueError, RecursionError):
         pass
     raise InputError(f"{shown}: a JSON document must be an array or an object.", _AS_RECORDS)
-
-
-def _refusal(error: json.JSONDecodeError, text: str, data: bytearray, name: str) -> InputError:
-    shown, begins = shown_path(name), text.lstrip()[:1]
-    if not begins:
-        return InputError(f"{shown}: the file is blank.")
-    if begins not in "[{" and (other := other_kind(bytes(data[:_HEAD]), name, "JSON", whole=len(data) <= _HEAD)):
-        return other
-    if error.msg == "Extra data" and begins == "{" and text[error.pos :].startswith("{"):
-        hint = "Name it .jsonl if each stands on a line of its own, or gather them: jq -s . OLD > NEW.json"
-        return InputError(f"{shown}: holds JSON objects one after another, not one array of them.", hint)
-    fact = f"{shown}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno})."
-    is_cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-    return InputError(fact, "The file may be cut off." if is_cut else "")

@@ -39,56 +39,36 @@ class Extractor:
         return rowwise(values, self.function, result), result
 
 
-def _one_message(message: Any) -> Any:
-    return [message] if isinstance(message, Mapping) else None
-
-
-def _one_message_type(dtype: Any) -> Any:
-    return pl.List(dtype) if isinstance(dtype, pl.Struct) else None
-
-
 _ROLES = {"human": "user", "gpt": "assistant", "function_call": "assistant", "observation": "tool"}
 """Roles by the names that ShareGPT has for them; others have the same name."""
 
 
 def _turns(turns: Any) -> Any:
-    """Return the turns of a conversation as chat messages; None if it is none."""
     if not isinstance(turns, list | tuple) or not all(isinstance(turn, Mapping) for turn in turns):
         return None
-    names = ((turn.get("from"), turn.get("value")) for turn in turns)
     return [
         {
-            "role": _ROLES.get(name, name) if isinstance(name, str) else None,
-            "content": value if isinstance(value, str) else None,
+            "role": _ROLES.get(name, name) if isinstance(name := turn.get("from"), str) else None,
+            "content": value if isinstance(value := turn.get("value"), str) else None,
         }
-        for name, value in names
+        for turn in turns
     ]
 
 
-def _turns_type(dtype: Any) -> Any:
-    message = pl.Struct({"role": pl.String, "content": pl.String})
-    return pl.List(message) if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct) else None
-
-
 def _generated(nodes: Any) -> Any:
-    """Return the messages of the last branch, from the first sampled one to the last sampled one of the assistant."""
-    branch = _last_branch(nodes)
+    branch: list[
+        Mapping[str, Any]
+    ] = []  # from the node that was written last to the root; a parent precedes its children
+    at: Any = len(nodes) - 1 if isinstance(nodes, list | tuple) else -1
+    while type(at) is int and 0 <= at < len(nodes) and isinstance(nodes[at], Mapping):
+        branch.insert(0, nodes[at])
+        parent = nodes[at].get("parent")
+        at = parent if type(parent) is int and parent < at else -1
     sampled = [at for at, node in enumerate(branch) if node.get("sampled") and isinstance(node.get("message"), Mapping)]
     ends = [at for at in sampled if branch[at]["message"].get("role") == "assistant"]
     if not ends:
         return None
     return [node["message"] for node in branch[sampled[0] : ends[-1] + 1] if isinstance(node.get("message"), Mapping)]
-
-
-def _last_branch(nodes: Any) -> list[Mapping[str, Any]]:
-    """Return the nodes from the root to the node that was written last; a parent precedes its children."""
-    branch: list[Mapping[str, Any]] = []
-    at: Any = len(nodes) - 1 if isinstance(nodes, list | tuple) else -1
-    while type(at) is int and 0 <= at < len(nodes) and isinstance(nodes[at], Mapping):
-        branch.append(nodes[at])
-        parent = nodes[at].get("parent")
-        at = parent if type(parent) is int and parent < at else -1
-    return branch[::-1]
 
 
 def _generated_type(dtype: Any) -> Any:
@@ -102,42 +82,39 @@ def _broken_off(trace: Any) -> str | None:
     errors = trace.get("errors") if isinstance(trace, Mapping) and trace.get("is_completed") is not True else None
     if not isinstance(errors, list | tuple):
         return None
-    messages = [": ".join(_texts(error)) if isinstance(error, Mapping) else str(error) for error in errors if error]
+    messages = []
+    for error in filter(None, errors):
+        parts = [error.get("type"), error.get("message")] if isinstance(error, Mapping) else [str(error)]
+        messages.append(": ".join(part for part in parts if isinstance(part, str)))
     return "; ".join(filter(None, messages)) or None
 
 
-def _texts(error: Mapping[str, Any]) -> list[str]:
-    return [value for name in ("type", "message") if isinstance(value := error.get(name), str)]
-
-
 def _weighted_sum(rewards: Any) -> float | None:
-    entries = (
-        [entry for entry in rewards.values() if isinstance(entry, Mapping)] if isinstance(rewards, Mapping) else []
-    )
-    terms = [float(entry["score"]) * _weight(entry) for entry in entries if _is_number(entry.get("score"))]
+    terms = []
+    for entry in rewards.values() if isinstance(rewards, Mapping) else ():
+        if isinstance(entry, Mapping) and _is_number(entry.get("score")):
+            weight = entry.get("weight")
+            terms.append(float(entry["score"]) * (float(weight) if weight is not None and _is_number(weight) else 1.0))
     return math.fsum(terms) if terms else None
-
-
-def _weight(entry: Mapping[str, Any]) -> float:
-    weight = entry.get("weight")
-    return float(weight) if weight is not None and _is_number(weight) else 1.0
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) < _HUGE
 
 
-def _text_or_json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _sample_of_uid(uid: Any) -> str | None:
-    return uid.rsplit("_", 2)[0] if isinstance(uid, str) else None
-
+_CONVERSATION = pl.List(pl.Struct({"role": pl.String, "content": pl.String}))
 
 EXTRACTORS = {
-    "one_message": Extractor(_one_message, _one_message_type, "a chat message as a conversation of one"),
-    "turns": Extractor(_turns, _turns_type, "turns with `from` and `value` as chat messages"),
+    "one_message": Extractor(
+        lambda message: [message] if isinstance(message, Mapping) else None,
+        lambda dtype: pl.List(dtype) if isinstance(dtype, pl.Struct) else None,
+        "a chat message as a conversation of one",
+    ),
+    "turns": Extractor(
+        _turns,
+        lambda dtype: _CONVERSATION if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct) else None,
+        "turns with `from` and `value` as chat messages",
+    ),
     "generated": Extractor(
         _generated,
         _generated_type,
@@ -153,15 +130,18 @@ EXTRACTORS = {
         lambda dtype: pl.Float64() if isinstance(dtype, pl.Struct) else None,
         "Σ score·weight over {name: {score, weight}}",
     ),
-    "text_or_json": Extractor(_text_or_json, lambda _: pl.String(), "text as it is, other values as JSON"),
+    "text_or_json": Extractor(
+        lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
+        lambda _: pl.String(),
+        "text as it is, other values as JSON",
+    ),
     "sample_of_uid": Extractor(
-        _sample_of_uid,
+        lambda uid: uid.rsplit("_", 2)[0] if isinstance(uid, str) else None,
         lambda dtype: pl.String() if dtype == pl.String else None,
         "SAMPLE of SAMPLE_ROLLOUT_OUTPUT",
     ),
 }
 """All extractors by name."""
-
 
 SAMPLE_IDX = "sample_idx"
 """Column with the index of an element in its list; null for a record whose list is empty."""
@@ -287,15 +267,11 @@ class Layout:
     @cached_property
     def _removed(self) -> frozenset[str]:
         """Columns that do not pass through: they are renamed, dropped, or replaced by one with the same name."""
-        moved = {path.column for path in self._paths if path.is_column}
-        replaced = {column.name for column in self.fields} | {name for name, _ in self.constants}
-        replaced |= {SAMPLE_IDX} if self.each else set()
-        lists = {self.each.column} if self.each and self.each.is_column else set()
-        return frozenset((moved | replaced | lists | set(self.drop)) - self._kept)
-
-    @cached_property
-    def _kept(self) -> frozenset[str]:
-        return frozenset(column.name for column in self.fields if column.stays)
+        removed = {path.column for path in self._paths if path.is_column} | set(self.drop)
+        removed |= {column.name for column in self.fields} | {name for name, _ in self.constants}
+        if self.each:
+            removed |= {SAMPLE_IDX, *([self.each.column] if self.each.is_column else [])}
+        return frozenset(removed - {column.name for column in self.fields if column.stays})
 
     def rows(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the rollouts of a record: one for each element of the list if there is one, and at least one."""
