@@ -7,6 +7,7 @@ and of the stages from what ``make bench`` measured, where it has.
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -19,7 +20,7 @@ from assay.insight.training.filtering import FILTERS
 from assay.loading.presets.preset import as_markdown as presets_as_markdown
 from assay.loading.presets.preset import presets
 from assay.options import PANELS
-from assay.spec.listing import as_markdown, groups_as_markdown, normalizers_as_markdown, steps_as_markdown
+from assay.spec.listing import as_markdown
 
 PERFORMANCE = DOCS / "performance.md"
 
@@ -161,8 +162,8 @@ def filters_as_markdown() -> str:
 
 PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "README.md": (("few", few_of_benchmarks),),
-    "specs.md": (("checks", as_markdown), ("groups", groups_as_markdown), ("normalizers", normalizers_as_markdown)),
-    "steps.md": (("steps", steps_as_markdown),),
+    "specs.md": tuple((f"{kind}s", partial(as_markdown, kind)) for kind in ("check", "group", "normalizer")),
+    "steps.md": (("steps", partial(as_markdown, "step")),),
     "inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
     "cli.md": (("commands", commands_as_markdown),),
     "advantages.md": (("advantages", estimators_as_markdown), ("filters", filters_as_markdown)),

@@ -230,10 +230,10 @@ def _forms(written, name, step):
     return forms
 
 
-@pytest.mark.parametrize("step", steps_as_json(), ids=lambda step: step["step"])
+@pytest.mark.parametrize("step", steps_as_json(), ids=lambda step: step["type"])
 def test_the_schema_accepts_every_documented_step_in_each_of_its_forms(step):
-    names = [name for name, kind in STEPS.items() if kind.name == step["step"]]
-    assert step["examples"] or step["step"] == "firstOf"
+    names = [name for name, kind in STEPS.items() if kind.name == step["type"]]
+    assert step["examples"] or step["type"] == "firstOf"
     check = "list_equals" if step["list"] else "contains"
     for written in (example["step"] for example in step["examples"]):
         for form in (form for name in names for form in _forms(written, name, step)):

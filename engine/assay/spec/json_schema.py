@@ -1,5 +1,6 @@
 """The JSON Schema (draft-07) of a verifier file."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,113 +34,88 @@ def described(cls: type) -> str:
     return " ".join(first.split()).replace("``", "`")
 
 
-def needs(params: type[Params], *, beside: str = "") -> list[dict[str, Any]]:
+def needs(params: type[Params]) -> list[dict[str, Any]]:
     """Return a rule for each required param: one of its spellings is there."""
     names = spellings(params)
     return [
         {"anyOf": [{"required": [name]} for name in names if names[name] == field]}
         for field, info in params.model_fields.items()
-        if info.is_required() and field != beside
+        if info.is_required()
     ]
 
 
 def step_definitions() -> dict[str, Any]:
     """Return the definitions ``reference``, ``source``, ``step``, ``steps`` and ``subject``."""
     step = {
-        "anyOf": [
-            {"enum": [name for name, kind in STEPS.items() if not needs(kind.Params)]},
-            {
-                "type": "object",
-                "minProperties": 1,
-                "properties": {name: {"description": described(kind)} for name, kind in STEPS.items()},
-                "anyOf": [{"required": [name]} for name in STEPS],
-                "allOf": [_step_branch(name, kind) for name, kind in STEPS.items()],
-            },
-        ]
+        "type": "object",
+        "minProperties": 1,
+        "properties": {name: {"description": described(kind)} for name, kind in STEPS.items()},
+        "anyOf": [{"required": [name]} for name in STEPS],
+        "allOf": [_step_branch(name, kind) for name, kind in STEPS.items()],
     }
+    first = {"anyOf": [ref("source"), ref("step")]}
+    listed = {"type": "array", "items": [first], "additionalItems": ref("step")}
     return {
-        "reference": _reference(),
+        "reference": _REFERENCE,
         "source": {"anyOf": [{"enum": [*SOURCE_NAMES]}, ref("reference")]},
-        "step": step,
+        "step": {"anyOf": [{"enum": [name for name, kind in STEPS.items() if not needs(kind.Params)]}, step]},
         "steps": {"anyOf": [ref("step"), {"type": "array", "items": ref("step")}]},
         "subject": {
             "description": "What the check reads: a source, by default the completion's text, then steps.",
-            "anyOf": [
-                ref("source"),
-                ref("step"),
-                {
-                    "type": "array",
-                    "items": [{"anyOf": [ref("source"), ref("step")]}],
-                    "additionalItems": ref("step"),
-                },
-            ],
+            "anyOf": [*first["anyOf"], listed],
         },
     }
 
 
-def _reference() -> dict[str, Any]:
-    path = "Path of a value in the row: `answer`, `metadata.gold`, `golds[0]`."
-    of_list = "Whether the value is JSON text of a list of values."
-    template = "Text with paths in braces, `#### {answer}`; `{{` and `}}` are the characters."
-    return {
-        "type": "object",
-        "description": "A value that each row brings.",
-        "properties": {
-            "column": {"type": "string", "description": path},
-            "list": {"type": "boolean", "default": False, "description": of_list},
-            "template": {"type": "string", "description": template},
-        },
-        "additionalProperties": False,
-        "oneOf": [
-            {"required": ["column"]},
-            {"required": ["template"], "properties": {"list": False}},
-        ],
-    }
-
-
-def _options(kind: type[Step]) -> dict[str, Any]:
-    schema = kind.Params.model_json_schema(by_alias=True)
-    fields = kind.Params.model_fields
-    by_field = {name: schema["properties"][field.alias or name] for name, field in fields.items()}
-    if issubclass(kind, FirstOf):
-        by_field["chains"] |= {"minItems": 1, "items": ref("steps")}
-    options = {name: by_field[field] for name, field in spellings(kind.Params).items()}
-    return options | dict.fromkeys(both_cases(NOT_FOUND), _NOT_FOUND)
+_OF_VALUE = {
+    "column": {"type": "string", "description": "Path of a value in the row: `answer`, `metadata.gold`, `golds[0]`."},
+    "template": {
+        "type": "string",
+        "description": "Text with paths in braces, `#### {answer}`; `{{` and `}}` are the characters.",
+    },
+}
+_OF_LIST = {"type": "boolean", "default": False, "description": "Whether the value is JSON text of a list of values."}
+_REFERENCE = {
+    "type": "object",
+    "description": "A value that each row brings.",
+    "properties": {**_OF_VALUE, "list": _OF_LIST},
+    "additionalProperties": False,
+    "oneOf": [{"required": ["column"]}, {"required": ["template"], "properties": {"list": False}}],
+}
 
 
 def _step_branch(name: str, kind: type[Step]) -> dict[str, Any]:
-    options = _options(kind)
-    nested = {"type": "object", "properties": options, "additionalProperties": False}
+    """Describe an object that names a step: options stand beside the name, or in an object as its value."""
+    schema = kind.Params.model_json_schema(by_alias=True)
+    fields, names = kind.Params.model_fields, spellings(kind.Params)
+    by_field = {name: schema["properties"][field.alias or name] for name, field in fields.items()}
+    if issubclass(kind, FirstOf):
+        by_field["chains"] |= {"minItems": 1, "items": ref("steps")}
+    options = {name: by_field[field] for name, field in names.items()} | dict.fromkeys(
+        both_cases(NOT_FOUND), _NOT_FOUND
+    )
     value = options.get(kind.shorthand)
-    if kind.takes_mapping:
-        plain = [value]
-    else:
-        # NOTE: an object is always one of options, whatever the type of the value
-        plain = [] if value is None else [{"allOf": [value, {"not": {"type": "object"}}]}]
-    forms = [*plain, _NULL, *([] if kind.takes_mapping else [nested])]
+    nested = {"type": "object", "properties": options, "additionalProperties": False}
+    # NOTE: an object is always one of options, whatever the type of the value
+    plain = [] if value is None else [{"allOf": [value, {"not": {"type": "object"}}]}]
+    forms = [value, _NULL] if kind.takes_mapping else [*plain, _NULL, nested]
     rule: dict[str, Any] = {
         "properties": {**options, name: {"anyOf": forms, "description": described(kind)}},
         "additionalProperties": False,
     }
-    if required := _required(name, kind):
-        rule["allOf"] = required
-    return {"if": {"required": [name]}, "then": rule}
-
-
-def _required(name: str, kind: type[Step]) -> list[dict[str, Any]]:
-    rules = []
-    for field, info in kind.Params.model_fields.items():
-        if not info.is_required():
-            continue
-        names = [spelling for spelling, of in spellings(kind.Params).items() if of == field]
-        forms: list[dict[str, Any]] = [{"required": [spelling]} for spelling in names]
+    if any(field.is_required() for field in fields.values()):
+        rule["allOf"] = []
+    for field in (field for field, info in fields.items() if info.is_required()):
+        # it is in the object, beside the name, or the value of the name
+        spelled = [spelling for spelling in names if names[spelling] == field]
+        given: list[dict[str, Any]] = [{"required": [spelling]} for spelling in spelled]
         if not kind.takes_mapping:
-            forms += [{"properties": {name: {"type": "object", "required": [spelling]}}} for spelling in names]
+            given += [{"properties": {name: {"type": "object", "required": [spelling]}}} for spelling in spelled]
         if field == kind.shorthand:
-            value = _NULL if kind.takes_mapping else {"type": ["null", "object"]}
-            forms.append({"properties": {name: {"not": value}}})
-        rules.append({"anyOf": forms})
-    return rules
+            other = _NULL if kind.takes_mapping else {"type": ["null", "object"]}
+            given.append({"properties": {name: {"not": other}}})
+        rule["allOf"].append({"anyOf": given})
+    return {"if": {"required": [name]}, "then": rule}
 
 
 _SCALARS = ["string", "number", "boolean", "null"]
@@ -170,7 +146,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
             **step_definitions(),
             "verifier": _verifier(),
             "condition": _condition(),
-            "noNegativeWeight": _no_negative_weight(),
+            "noNegativeWeight": _NO_NEGATIVE_WEIGHT,
             "partOfGroup": {"allOf": [ref("check"), {"properties": _NOT_IN_GROUPS}]},
             "check": {
                 "type": "object",
@@ -179,8 +155,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
                 "allOf": [
                     *map(_branch, types),
                     *map(_scorer_branch, SCORERS),
-                    _class_branch(),
-                    _unknown_branch((*types, *SCORERS)),
+                    *_other_branches((*types, *SCORERS)),
                 ],
             },
         },
@@ -239,17 +214,15 @@ def _verifier() -> dict[str, Any]:
     }
 
 
-def _no_negative_weight() -> dict[str, Any]:
-    """Describe a check, and those in it, of a verifier that does not sum its scores."""
-    itself = ref("noNegativeWeight")
-    return {
-        "properties": {
-            "weight": {"minimum": 0},
-            "checks": {"items": itself},
-            "check": itself,
-            "when": {"properties": {"check": itself}},
-        }
+_NO_NEGATIVE_WEIGHT = {
+    "properties": {
+        "weight": {"minimum": 0},
+        "checks": {"items": ref("noNegativeWeight")},
+        "check": ref("noNegativeWeight"),
+        "when": {"properties": {"check": ref("noNegativeWeight")}},
     }
+}
+"""A check, and those in it, of a verifier that does not sum its scores."""
 
 
 def _config_schema(name: str, config: Any) -> dict[str, Any]:
@@ -266,49 +239,31 @@ def _condition() -> dict[str, Any]:
         "matches": {"type": "string", "description": "`re.search` finds this pattern in the value's text."},
         **pattern_schemas(),
     }
-    single = {
-        "allOf": [
-            ref("check"),
-            {
-                "properties": {
-                    "type": {
-                        "not": {"enum": [name for group in GROUPS for name in (group.type, *group.traits.aliases)]}
-                    },
-                    "when": _NULL,
-                }
-            },
-        ]
-    }
-    reference = step_definitions()["reference"]["properties"]
-    of_value = {name: reference[name] for name in ("column", "template")}
-    one_test = [{"required": pair} for pair in _pairs(CONDITION_TESTS)]
+    no_group = {"type": {"not": {"enum": _names(GROUPS)}}, "when": _NULL}
+    single = {"allOf": [ref("check"), {"properties": no_group}]}
+    two_tests = [{"required": [*pair]} for pair in itertools.combinations(CONDITION_TESTS, 2)]
     return {
         "type": "object",
         "description": "When the check runs; on other rows it leaves the weights.",
-        "properties": {**of_value, **tests, "check": {}, "not": negated},
+        "properties": {**_OF_VALUE, **tests, "check": {}, "not": negated},
         "additionalProperties": False,
         "if": {"required": ["check"], "properties": {"check": {"not": _NULL}}},
         "then": {"properties": {"check": single, "not": {}}, "additionalProperties": False},
         "else": {
-            "oneOf": [{"required": [name]} for name in of_value],
-            "not": {"anyOf": one_test},
+            "oneOf": [{"required": [name]} for name in _OF_VALUE],
+            "not": {"anyOf": two_tests},
             "dependencies": {name: ["matches"] for name in pattern_schemas()},
         },
     }
 
 
-def _pairs(names: Sequence[str]) -> list[list[str]]:
-    return [[name, other] for at, name in enumerate(names) for other in names[at + 1 :]]
-
-
 def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
     """Describe the fields that every check has; a name and a description may be params."""
-    names = [name for check in types for name in (check.type, *check.traits.aliases)]
     subject = {"anyOf": [ref("subject"), _NULL]}
     return _fields_of(
         CheckFields,
         **{label: {"description": CheckFields.model_fields[label].description} for label in LABELS},
-        type={"anyOf": [{"enum": names}, {"type": "string"}]},
+        type={"anyOf": [{"enum": _names(types)}, {"type": "string"}]},
         kind={"type": "string", "description": "A registered verifier class, instead of a type."},
         on=subject,
         extract={**subject, "description": "Another name of `on`."},
@@ -334,23 +289,19 @@ def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
 
 
 def _param_schemas(check: type[Check]) -> dict[str, Any]:
+    """Return the schema of each param by every spelling: a literal, a reference, or, of the gold, a list of these."""
     properties = _params_schema(check).get("properties", {})
     fields = {name: properties[field.alias or name] for name, field in check.Params.model_fields.items()}
-    if issubclass(check, LengthScaled):
-        fields["unit"] = _with(fields["unit"], ref("reference"))
-    elif not issubclass(check, Group):
-        fields = {name: _with(schema, *_from_row(check, name)) for name, schema in fields.items()}
+    for name, schema in fields.items():
+        if name == "unit" if issubclass(check, LengthScaled) else not issubclass(check, Group):
+            forms: list[dict[str, Any]] = [] if name in check.golds.same_params else [ref("reference")]
+            if name == check.golds.param:
+                literal: dict[str, Any] = {} if takes_objects(check.Params, name) else {"type": _SCALARS}
+                lists = [{"type": "array", "items": literal}] if check.golds.whole else []
+                items = {"anyOf": [literal, *lists, ref("reference")]}
+                forms = [ref("reference"), {"type": "array", "minItems": 1, "items": items}]
+            fields[name] = _with(schema, *forms)
     return {name: fields[field] for name, field in spellings(check.Params).items()}
-
-
-def _from_row(check: type[Check], name: str) -> list[dict[str, Any]]:
-    """Return the forms of a param besides a literal: a reference; of the gold, also a list of literals and references."""
-    if name != check.golds.param:
-        return [] if name in check.golds.same_params else [ref("reference")]
-    literal: dict[str, Any] = {} if takes_objects(check.Params, name) else {"type": _SCALARS}
-    lists = [{"type": "array", "items": literal}] if check.golds.whole else []
-    items = {"anyOf": [literal, *lists, ref("reference")]}
-    return [ref("reference"), {"type": "array", "minItems": 1, "items": items}]
 
 
 def _with(schema: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
@@ -359,20 +310,28 @@ def _with(schema: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
     return {**words, "anyOf": [rest, *others]}
 
 
-def _group_fields(group: type[Group]) -> dict[str, Any]:
-    only_single = _both_spellings(dict.fromkeys(("on", "extract", "goldOn", "notFound", "missingGold"), _NULL))
-    children = {"type": "array", "minItems": 1, "items": ref("partOfGroup")}
-    if issubclass(group, LengthScaled):
-        return only_single | {"check": ref("partOfGroup"), "checks": _NULL}
-    return only_single | {"checks": children, "check": _NULL}
+def _beside(*others: str) -> dict[str, Any]:
+    """Return the fields that every check has, and others, whose schemas are elsewhere."""
+    return dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), *others), True)
+
+
+def _if_type(types: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    return {"if": {"required": ["type"], "properties": {"type": types}}, "then": then}
+
+
+def _names(types: Sequence[type[Check]]) -> list[str]:
+    return [name for check in types for name in (check.type, *check.traits.aliases)]
 
 
 def _branch(check: type[Check]) -> dict[str, Any]:
     """Describe a check of one type: its params, in ``params`` or flat beside the other fields."""
-    properties = _param_schemas(check)
-    common: dict[str, Any] = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True)
+    properties, common = _param_schemas(check), _beside()
+    child = "check" if issubclass(check, LengthScaled) else "checks"
     if issubclass(check, Group):
-        common |= _group_fields(check)
+        common |= _both_spellings(dict.fromkeys(("on", "extract", "goldOn", "notFound", "missingGold"), _NULL))
+        part = ref("partOfGroup")
+        common |= {"check": _NULL, "checks": _NULL}
+        common[child] = part if child == "check" else {"type": "array", "minItems": 1, "items": part}
     if check.traits.bounded and not issubclass(check, Mean | Minimum | Maximum | Product):
         common["threshold"] = {"exclusiveMinimum": 0, "maximum": 1}
     required = needs(check.Params)
@@ -384,12 +343,7 @@ def _branch(check: type[Check]) -> dict[str, Any]:
         "then": {"properties": {**common, "params": nested}, "additionalProperties": False},
         "else": {"properties": {**common, **properties}, "additionalProperties": False, **rule},
     }
-    if issubclass(check, Group):
-        then["required"] = ["check" if issubclass(check, LengthScaled) else "checks"]
-    return {
-        "if": {"required": ["type"], "properties": {"type": {"enum": [check.type, *check.traits.aliases]}}},
-        "then": then,
-    }
+    return _if_type({"enum": _names([check])}, then | ({"required": [child]} if issubclass(check, Group) else {}))
 
 
 _EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `{template: …}`, or a list of these."}}
@@ -397,21 +351,29 @@ _EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `
 
 
 def _scorer_branch(check: type[Check]) -> dict[str, Any]:
+    """Describe a function, the row's verifier or another spec: its own fields stand beside the other ones."""
     own = {name: schema for name, schema in _params_schema(check).get("properties", {}).items() if name != "expected"}
-    fields = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True) | _both_spellings(own)
-    fields |= _EXPECTED if "expected" in check.Params.model_fields else {}
+    fields = _beside() | _both_spellings(own) | (_EXPECTED if "expected" in check.Params.model_fields else {})
     required = [name for name, field in check.Params.model_fields.items() if field.is_required()]
     then = {"description": described(check), "properties": fields, "additionalProperties": False, "required": required}
-    return {"if": {"required": ["type"], "properties": {"type": {"const": check.type}}}, "then": then}
+    return _if_type({"const": check.type}, then)
 
 
-def _class_branch() -> dict[str, Any]:
-    fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), "kind"), True)
-    then = {"properties": fields, "additionalProperties": False, "allOf": _configs()}
-    return {"if": {"required": ["kind"], "not": {"required": ["type"]}}, "then": then}
+def _other_branches(types: Sequence[type[Check]]) -> list[dict[str, Any]]:
+    """Describe a verifier class, whose params are its config, and a check of an unknown type, whose params may be anything."""
+    by_class = {"properties": _beside("kind"), "additionalProperties": False, "allOf": _configs()}
+    unknown = {"type": {"not": {"enum": _names(types)}}, "params": {"type": "object"}}
+    return [
+        {"if": {"required": ["kind"], "not": {"required": ["type"]}}, "then": by_class},
+        {
+            "if": {"required": ["type", "params"], "properties": unknown},
+            "then": {"properties": _beside(*_EXPECTED), "additionalProperties": False},
+        },
+    ]
 
 
 def _configs() -> list[dict[str, Any]]:
+    """Describe the params of each registered verifier class."""
     return [
         {
             "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
@@ -419,16 +381,3 @@ def _configs() -> list[dict[str, Any]]:
         }
         for name, config in registered_configs().items()
     ]
-
-
-def _unknown_branch(types: Sequence[type[Check]]) -> dict[str, Any]:
-    """Describe a check of an unknown type: its params may be anything, beside the other fields or in ``params``."""
-    names = [name for check in types for name in (check.type, *check.traits.aliases)]
-    fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), *_EXPECTED), True)
-    return {
-        "if": {
-            "required": ["type", "params"],
-            "properties": {"type": {"not": {"enum": names}}, "params": {"type": "object"}},
-        },
-        "then": {"properties": fields, "additionalProperties": False},
-    }
