@@ -79,7 +79,7 @@ class Late(NamedTuple):
     """
 
     preparing: bool = False
-    part: int = 0
+    part: int = -1
 
 
 class Died(NamedTuple):
@@ -87,7 +87,7 @@ class Died(NamedTuple):
 
     code: int
     begun: bool = False
-    part: int = 0
+    part: int = -1
 
 
 Answer = Reply | Raised | Late | Died
@@ -370,7 +370,7 @@ class Pool:
             if (report := worker.parent.reply()) is None:  # the parent has ended, and with it its workers
                 if self._parent is worker.parent:
                     self.close()
-                return server.IDLE, 0, -int(signal.SIGKILL), False
+                return server.IDLE, -1, -int(signal.SIGKILL), False
         *how, refusal = report
         if refusal and not self._alive:
             raise PoolError(refusal)
@@ -401,7 +401,7 @@ class Pool:
                 name: getattr(self, name)
                 for name in ("program", "memory", "clock", "interruptible", "renewed", "prepare_seconds")
             }
-            flags = ["-P", "-S", "-s"] if self.isolated else subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
+            flags = ["-P", *(("-S", "-s") if self.isolated else subprocess._args_from_interpreter_flags())]  # type: ignore[attr-defined]  # noqa: SLF001
             try:
                 command = [*flags, server.__file__, json.dumps(options | {"paths": [*self.paths()]})]
                 self._parent = _Parent(command, isolated=self.isolated)

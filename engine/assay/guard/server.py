@@ -63,7 +63,7 @@ class Cell:
         self.item = IDLE
         self.write(IDLE)
 
-    def write(self, item: int, part: int = 0, until: float = float("inf")) -> None:
+    def write(self, item: int, part: int = -1, until: float = float("inf")) -> None:
         """Record the item that begins."""
         self.item = item
         _CELL.pack_into(self._memory, 0, item, part, until)
@@ -128,7 +128,7 @@ class _Worker:
                 if limited:
                     self._arm(limited + _SPAN)
                 due = now + _SPAN
-            self._cell.write(index, 0, now + allowance)
+            self._cell.write(index, -1, now + allowance)
             self._replies.append(self._attempt(bool(limited), function, item))
             self._items += 1
         self._disarm()
