@@ -93,10 +93,3 @@ def test_a_chain_is_a_value(data):
     assert again.outline() == chain.outline()
     assert pickle.loads(pickle.dumps(chain)) == chain  # noqa: S301  (our own)
     assert chain != Chain((*chain.steps, *read_steps("upper")))
-
-
-def test_what_a_chain_reads_is_told():
-    chain = Chain(read_steps(["afterThink", {"after": "A:"}, {"regex": r"\d+"}]))
-    assert chain.describe() == 'the text after the thoughts, then the text after "A:", then the first match of "\\d+"'
-    assert chain.explain()[2] == "regex: linear engine: the same match on every text"
-    assert Chain().describe() == "the text"

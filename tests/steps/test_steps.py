@@ -89,8 +89,7 @@ def test_a_step_is_documented_by_its_class_and_its_examples_hold(step):
         assert chain.row(example["text"]) == example["result"]
         frame = pl.DataFrame({TEXT: [example["text"]]})
         assert lazy(chain, frame).collect()["value"].to_list() == [example["result"]]
-        assert chain.describe()
-        assert chain.explain()[0].startswith(f"{step.name}: ")
+        assert all(step.explain() for step in chain.steps)
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -15,13 +15,7 @@ from assay.values.params import Params
 
 @dataclass(frozen=True)
 class StepExample:
-    """An example, for the documentation and the conformance tests.
-
-    Attributes:
-        text: The text.
-        result: What the step makes of it; None if it finds nothing.
-        params: The step's params.
-    """
+    """A text and what the step makes of it, None if it finds nothing; for the documentation and the conformance tests."""
 
     text: str
     result: str | list[str] | None
@@ -29,21 +23,14 @@ class StepExample:
 
 
 class Step(ABC):
-    """Base class of steps.
-
-    ``row`` and ``expr`` must give the same result on every text. Steps with the same ``key`` are equal.
+    """Base class of steps: ``row`` and ``expr`` give the same result on every text; steps with the same ``key`` are equal.
 
     Attributes:
-        name: The step's name in specs.
-        aliases: Other names that specs may use.
         shorthand: The param that the value beside the name gives: ``{tag: answer}``; ``""`` if there is none.
         takes_mapping: Whether a mapping beside the name is the value of ``shorthand``, not an object of params.
         gives_list: Whether the result is a list of texts.
-        examples: Cases that document and test the step.
-        params: This step's params.
         limits: The run's limits for patterns; None for no limits.
         keeps: Whether the chain hands on this step's input where it finds nothing: ``notFound: keep``.
-        errors: Whether ``row`` may raise; then ``expr`` is a struct of ``value`` and ``error``, an error where ``row`` raises.
     """
 
     name: ClassVar[str]
@@ -79,38 +66,24 @@ class Step(ABC):
 
     @property
     def errors(self) -> bool:
-        """See the attributes."""
+        """Whether ``row`` may raise; then ``expr`` is a struct of ``value`` and ``error``, an error where ``row`` raises."""
         return False
 
     @property
     def libraries(self) -> Mapping[str, tuple[str, ...]]:
-        """The libraries whose versions decide results, as ``Check.libraries``."""
+        """The libraries whose versions decide results, as ``Traits.libraries``."""
         return {}
 
     @property
     def dtype(self) -> pl.DataType:
-        """Type of the result."""
         return pl.List(pl.String()) if self.gives_list else pl.String()
-
-    @property
-    def has_expr(self) -> bool:
-        """Whether the step defines ``expr``."""
-        return type(self).expr is not Step.expr
 
     @abstractmethod
     def row(self, text: str) -> str | list[str] | None:
         """Return what the step makes of one text; None if it finds nothing."""
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        """Return ``row`` as an elementwise expression.
-
-        Args:
-            texts: A String column; null stays null.
-
-        Returns:
-            String, or List(String) if the step gives lists; null where it finds nothing. If ``errors``, a struct of that as
-            ``value`` and of ``error``.
-        """
+        """Return ``row`` as an elementwise expression over a String column; null where there is no text, or nothing is found."""
         return rowwise(texts, self.row, self.dtype)
 
     def outline(self) -> Any:
@@ -123,10 +96,6 @@ class Step(ABC):
             return {self.name: value, **rest}
         return {self.name: rest} if rest else self.name
 
-    def describe(self) -> str:
-        """Return what the step makes of a text, for people: ``the text after "A:"``."""
-        return self.name
-
     def explain(self) -> str:
         """Return which engine runs the step, and why."""
-        return "columns" if self.has_expr else "Python, row by row"
+        return "columns" if type(self).expr is not Step.expr else "Python, row by row"

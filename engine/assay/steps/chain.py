@@ -14,11 +14,7 @@ from assay.steps.base import Step
 
 @dataclass(frozen=True)
 class Chain:
-    """Steps, one after the other; the first that finds nothing ends the chain.
-
-    Attributes:
-        steps: The steps; only the last may give a list. Without steps, the text stays as it is.
-    """
+    """Steps, one after the other; the first that finds nothing ends the chain. Only the last may give a list."""
 
     steps: tuple[Step, ...] = ()
 
@@ -29,19 +25,19 @@ class Chain:
 
     @property
     def gives_list(self) -> bool:
-        """Whether the result is a list of texts."""
         return bool(self.steps) and self.steps[-1].gives_list
 
     @property
     def libraries(self) -> dict[str, tuple[str, ...]]:
-        """The libraries whose versions decide results, as ``Check.libraries``."""
         return {name: tested for step in self.steps for name, tested in step.libraries.items()}
 
     def within(self, limits: Limits | None) -> "Chain":
         """Return a copy with the limits of a run."""
         return Chain(tuple(step.within(limits) for step in self.steps))
 
-    # ── row by row ──────────────────────────────────────────────────────────────────────────────────────────────────
+    def outline(self) -> list[Any]:
+        """Return plain data from which ``reader.read_steps`` makes equal steps."""
+        return [step.outline() for step in self.steps]
 
     def row(self, text: str) -> str | list[str] | None:
         """Return the result for a text; None if a step finds nothing. It raises what a step raises."""
@@ -60,14 +56,10 @@ class Chain:
                 value = [value]
         return value, None
 
-    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # The same as columns. ``source`` is a lane of texts to begin with; by default the text that the check is about.
 
     def lanes(self, source: Lane | None = None) -> tuple[Lane, ...]:
-        """Return a lane for each step: the result up to that step, null where a step has found nothing or failed.
-
-        Args:
-            source: A lane of texts to begin with; by default the text that the check is about.
-        """
+        """Return a lane for each step: the result up to that step, null where a step has found nothing or failed."""
         lanes: list[Lane] = []
         for step in self.steps:
             lanes.append(step_lane(lanes[-1] if lanes else source, step))
@@ -78,7 +70,7 @@ class Chain:
         return (source, *self.lanes(source))[-1]
 
     def missing_expr(self, source: Lane | None = None) -> pl.Expr:
-        """Return the name of the step that finds nothing as an expression over the lanes; null where the text is null or a step fails, too."""
+        """Return the name of the step that finds nothing as an expression; null where the text is null or a step fails, too."""
         missing: pl.Expr = pl.lit(None, dtype=pl.String)
         inputs = [text() if source is None else source.col, *(lane.col for lane in self.lanes(source))]
         for step, (before, after) in reversed([*zip(self.steps, pairwise(inputs), strict=True)]):
@@ -87,7 +79,7 @@ class Chain:
         return missing if error is None else pl.when(error.is_null()).then(missing)
 
     def error_expr(self, source: Lane | None = None) -> pl.Expr | None:
-        """Return the error of the step that fails, as a String expression over the lanes; None if no step ever fails."""
+        """Return the error of the step that fails, as a String expression; None if no step ever fails."""
         previous = (source, *self.lanes(source))
         failing = [(before, step) for before, step in zip(previous, self.steps, strict=False) if step.errors]
         return pl.coalesce(_result_lane(*one).col.struct.field("error") for one in failing) if failing else None
@@ -104,28 +96,9 @@ class Chain:
             )
         return results["value"], None if error is None else results["error"]
 
-    # ── for people and files ────────────────────────────────────────────────────────────────────────────────────────
-
-    def outline(self) -> list[Any]:
-        """Return plain data from which ``reader.read_steps`` makes equal steps."""
-        return [step.outline() for step in self.steps]
-
-    def describe(self) -> str:
-        """Return what the check reads, for people: ``the text after "A:"``."""
-        return ", then ".join(step.describe() for step in self.steps) or "the text"
-
-    def explain(self) -> list[str]:
-        """Return a line for each step: which engine runs it, and why."""
-        return [f"{step.name}: {step.explain()}" for step in self.steps]
-
 
 def step_lane(previous: Lane | None, step: Step) -> Lane:
-    """Return the lane of a step's result: String, or List(String) if the step gives lists.
-
-    Args:
-        previous: The lane of the texts; None for the text that the check is about.
-        step: The step.
-    """
+    """Return the lane of a step's result, given the lane of its texts; None for the text that the check is about."""
     source = _result_lane(previous, step)
     if not (step.keeps or step.errors):
         return source

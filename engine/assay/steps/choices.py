@@ -11,7 +11,6 @@ from typing import NamedTuple
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.errors import quoted
 from assay.expressions.lane import nulls
 from assay.expressions.text import WHITESPACE, as_class, strip_expr
 from assay.steps.base import Step, StepExample
@@ -127,9 +126,6 @@ class Choice(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return texts.map_batches(self._found, return_dtype=pl.String, is_elementwise=True)
 
-    def describe(self) -> str:
-        return f"the choice among {self.params.letters}"
-
     def _found(self, texts: pl.Series) -> pl.Series:
         """Search for each pattern in the texts that the earlier ones are not in."""
         result = nulls(texts, pl.String)
@@ -180,6 +176,3 @@ class Split(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         items = texts.str.split(self.params.sep).list.eval(strip_expr(pl.element()))
         return items.list.eval(pl.element().filter(pl.element() != ""))
-
-    def describe(self) -> str:
-        return f"the items between {quoted(self.params.sep)}"

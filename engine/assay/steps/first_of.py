@@ -86,7 +86,5 @@ class FirstOf(Step):
         return {self.name: [chain.outline() for chain in self.params.chains], **kept}
 
     def explain(self) -> str:
-        return "; else ".join(", then ".join(chain.explain()) for chain in self.params.chains)
-
-    def describe(self) -> str:
-        return f"the first of: {'; '.join(chain.describe() for chain in self.params.chains)}"
+        chains = ([f"{step.name}: {step.explain()}" for step in chain.steps] for chain in self.params.chains)
+        return "; else ".join(map(", then ".join, chains))

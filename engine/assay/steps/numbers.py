@@ -155,9 +155,6 @@ class Number(Step):
         number = padded.str.extract_all(NUMBER).list.last().str.slice(1)
         return _finite(self, texts, number, _may_overflow(pl.col("found")))
 
-    def describe(self) -> str:
-        return f"the {self.params.at} number"
-
 
 class Numbers(Step):
     """All numbers, as the step ``number`` reads them, in order; nothing if there is none."""
@@ -177,6 +174,3 @@ class Numbers(Step):
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)
         numbers = pl.when(numbers.list.len() > 0).then(numbers.list.eval(pl.element().str.slice(1)))
         return _finite(self, texts, numbers, pl.col("found").list.eval(_may_overflow(pl.element())).list.any())
-
-    def describe(self) -> str:
-        return "all numbers"

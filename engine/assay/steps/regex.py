@@ -1,15 +1,14 @@
 """Steps for what a pattern matches, and for what is left without it."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from assay.calls.limits import Limits
-from assay.errors import quoted
-from assay.expressions.lane import nulls
+from assay.expressions.lane import nulls, positions
 from assay.expressions.regex.flavors import FLAVOR, LISTS, PACKAGE, named_lists
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import (
@@ -25,51 +24,39 @@ from assay.expressions.regex.spans import (
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-_RESULT = pl.Struct({"value": pl.String, "error": pl.String})
+RESULT = pl.Struct({"value": pl.String, "error": pl.String})
 
 
-def _row(operation: Operation, text: str, limits: Limits | None) -> str | None:
+def operate(operation: Operation, text: str, limits: Limits | None) -> str | None:
+    """Return the result of an operation on a text, or raise its error."""
     (result,) = results(operation, [text], limits)
     if isinstance(result, Exception):
         raise result
     return result
 
 
-def _column(operation: Operation, series: pl.Series, limits: Limits | None) -> pl.Series:
+def operate_on(operation: Operation, limits: Limits | None, texts: pl.Series) -> pl.Series:
     """Return a struct of result and error for each text, without either for null."""
-    if series.null_count() == len(series):
-        return pl.DataFrame({"value": nulls(series, pl.String), "error": nulls(series, pl.String)}).to_struct(
-            series.name
-        )
-    known = series.is_not_null()
-    columns = [
-        column.alias(name)
-        for column, name in zip(results_column(operation, series.drop_nulls(), limits), ("value", "error"), strict=True)
-    ]
-    frame = pl.DataFrame(columns)
-    if series.null_count():
-        at = known.cast(pl.UInt32).cum_sum() - 1
-        frame = frame.select_seq(pl.all().gather(at.set(~known, None)))
-    return frame.to_struct(series.name)
+    values, errors = results_column(operation, texts.drop_nulls(), limits)
+    answers = pl.DataFrame({"value": values, "error": errors}).to_struct(texts.name)
+    return answers.gather(positions(texts.is_not_null())) if texts.null_count() else answers
 
 
-def _explained(operation: Operation, limits: Limits | None) -> str:
+def explained(operation: Operation, limits: Limits | None, per: str = "match") -> str:
+    """Return which engine finds the matches of a pattern, and why."""
     seconds = (limits or Limits()).regex_timeout
-    limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per match"
+    limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per {per}"
     route = route_of(operation.pattern, operation.lists)
-    if route.ascii is not None and not operation.is_exact(route):
+    if per == "match" and route.ascii is not None and not operation.is_exact(route):
         return f"Python's re, in a separate process if it may take long, {limit}: a match that may be empty, or depends on its context"
     return route.why.replace("{limit}", limit)
 
 
-def check_by(pattern: str, info: ValidationInfo) -> None:
-    """Check a pattern of ``PatternParams`` by its flavor; one that cannot be used is a problem of its own.
-
-    Raises:
-        re.error: It does not compile; other exceptions of ``compile`` are raised, too.
-    """
+def check_by(pattern: str, info: ValidationInfo) -> str:
+    """Return a pattern of ``PatternParams`` that its flavor accepts; one that cannot be used is a problem of its own, raised by ``re``."""
     if {"flavor", "lists"} <= info.data.keys():
         check_pattern(pattern, named_lists(info.data["flavor"], info.data["lists"]))
+    return pattern
 
 
 class PatternParams(Params):
@@ -88,12 +75,11 @@ class PatternParams(Params):
 
     @cached_property
     def named_lists(self) -> str:
-        """See the function of this name."""
         return named_lists(self.flavor, self.lists)
 
     @property
     def libraries(self) -> dict[str, tuple[str, ...]]:
-        """As ``Check.libraries``."""
+        """As ``Traits.libraries``."""
         return {PACKAGE: ()} if self.flavor == PACKAGE else {}
 
 
@@ -107,11 +93,7 @@ class RegexParams(PatternParams):
     )
     at: Literal["first", "last"] = Field(default="first", description="Which of several matches.")
 
-    @field_validator("pattern")
-    @classmethod
-    def _compiles(cls, pattern: str, info: ValidationInfo) -> str:
-        check_by(pattern, info)
-        return pattern
+    _compiles = field_validator("pattern")(check_by)
 
     @model_validator(mode="after")
     def _has_the_group(self) -> "RegexParams":
@@ -125,7 +107,19 @@ class RegexParams(PatternParams):
         return self
 
 
-class Regex(Step):
+class _PatternStep(Step):
+    params: PatternParams
+
+    @property
+    def errors(self) -> bool:
+        return True
+
+    @property
+    def libraries(self) -> Mapping[str, tuple[str, ...]]:
+        return self.params.libraries
+
+
+class Regex(_PatternStep):
     """A group of the first or last match of a pattern, by `re.finditer`.
 
     A group that took no part in the match is nothing found; of `any`, all groups that are empty. A match that takes more than 0.2 s of
@@ -153,14 +147,6 @@ class Regex(Step):
         ),
     )
 
-    @property
-    def errors(self) -> bool:
-        return True
-
-    @property
-    def libraries(self) -> Mapping[str, tuple[str, ...]]:
-        return self.params.libraries
-
     @cached_property
     def _operation(self) -> Extraction:
         number, names = groups_of(self.params.pattern, self.params.named_lists)
@@ -172,19 +158,14 @@ class Regex(Step):
         return Extraction(self.params.pattern, group, last=self.params.at == "last", lists=self.params.named_lists)
 
     def row(self, text: str) -> str | None:
-        return _row(self._operation, text, self.limits)
+        return operate(self._operation, text, self.limits)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        operation = self._operation
-        return texts.map_batches(
-            lambda series: _column(operation, series, self.limits), return_dtype=_RESULT, is_elementwise=True
-        )
+        run = partial(operate_on, self._operation, self.limits)
+        return texts.map_batches(run, return_dtype=RESULT, is_elementwise=True)
 
     def explain(self) -> str:
-        return _explained(self._operation, self.limits)
-
-    def describe(self) -> str:
-        return f"the {self.params.at} match of {quoted(self.params.pattern)}"
+        return explained(self._operation, self.limits)
 
 
 class RemoveParams(PatternParams):
@@ -200,12 +181,10 @@ class RemoveParams(PatternParams):
     @field_validator("patterns")
     @classmethod
     def _compile(cls, patterns: list[str], info: ValidationInfo) -> list[str]:
-        for pattern in patterns:
-            check_by(pattern, info)
-        return patterns
+        return [check_by(pattern, info) for pattern in patterns]
 
 
-class Remove(Step):
+class Remove(_PatternStep):
     """The text without the matches of patterns: `re.sub(pattern, "", text)` for each in turn; with `flavor: regex`, `regex.sub`."""
 
     name = "remove"
@@ -220,36 +199,25 @@ class Remove(Step):
         StepExample("a👍🏽b", "", {"patterns": [r"\X"], "flavor": "regex"}),
     )
 
-    @property
-    def errors(self) -> bool:
-        return True
-
-    @property
-    def libraries(self) -> Mapping[str, tuple[str, ...]]:
-        return self.params.libraries
-
     @cached_property
     def _removals(self) -> list[Removal]:
         return [Removal(pattern, self.params.named_lists) for pattern in self.params.patterns]
 
     def row(self, text: str) -> str | None:
         for removal in self._removals:
-            text = _row(removal, text, self.limits) or ""
+            text = operate(removal, text, self.limits) or ""
         return text
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return texts.map_batches(self._column, return_dtype=_RESULT, is_elementwise=True)
+        return texts.map_batches(self._column, return_dtype=RESULT, is_elementwise=True)
 
     def _column(self, series: pl.Series) -> pl.Series:
         error = nulls(series, pl.String)
         for removal in self._removals:
-            results = _column(removal, series, self.limits)
+            results = operate_on(removal, self.limits, series)
             series, latest = results.struct.field("value"), results.struct.field("error")
             error = error.zip_with(error.is_not_null(), latest)
         return pl.DataFrame({"value": series, "error": error}).to_struct(series.name)
 
     def explain(self) -> str:
-        return "; ".join(dict.fromkeys(_explained(removal, self.limits) for removal in self._removals))
-
-    def describe(self) -> str:
-        return f"without {', '.join(map(quoted, self.params.patterns))}"
+        return "; ".join(dict.fromkeys(explained(removal, self.limits) for removal in self._removals))

@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 
 from assay.steps.base import Step
-from assay.steps.blocks import Boxed, Fence
 from assay.steps.choices import Choice, Split
 from assay.steps.first_of import FirstOf
-from assay.steps.json import Json
-from assay.steps.marks import After, Line
 from assay.steps.numbers import Number, Numbers
+from assay.steps.parts import After, AfterThink, Boxed, Fence, Json, Line, Tag, Think
 from assay.steps.regex import Regex, Remove
-from assay.steps.tags import AfterThink, Tag, Think
 from assay.steps.transforms import Casefold, Lower, Map, Nfc, Nfkc, Normalize, Replace, Strip, Upper, Whitespace
 from assay.values.params import both_cases
 

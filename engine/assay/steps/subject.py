@@ -21,13 +21,7 @@ _NO_STEPS = Chain()
 
 @dataclass(frozen=True)
 class Reading:
-    """What a check reads on one row.
-
-    Attributes:
-        value: The text or the list of texts; None if there is nothing to read.
-        nothing: Why there is nothing to read, or ``""``.
-        error: Why a step failed; None if none did.
-    """
+    """What a check reads on one row: a text or a list of texts, or why there is nothing to read, or why a step failed."""
 
     value: Any
     nothing: str = ""
@@ -36,12 +30,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Subject:
-    """A source and the steps that follow.
-
-    Attributes:
-        source: The source; None for the completion's text.
-        chain: The steps.
-    """
+    """A source, None for the completion's text, and the steps that follow."""
 
     source: Source | None = None
     chain: Chain = _NO_STEPS
@@ -59,8 +48,6 @@ class Subject:
         """Return the subject with further steps."""
         return replace(self, chain=Chain((*self.chain.steps, *steps)))
 
-    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
-
     def row(self, row: Mapping[str, Any]) -> Reading:
         """Return what the steps make of a row with a completion."""
         text = row[COMPLETION] if self.source is None else self.source.row(row)
@@ -73,8 +60,6 @@ class Subject:
                 raise
             return Reading(None, error=said_by(exception))
         return Reading(value) if missing is None else Reading(None, NOTHING + missing)
-
-    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def column(self) -> str:

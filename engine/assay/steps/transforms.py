@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.errors import quoted
 from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, by_slices, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
@@ -28,9 +27,6 @@ class Lower(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return lower_expr(texts)
 
-    def describe(self) -> str:
-        return "in lower case"
-
 
 class Upper(Step):
     """The text in upper case, by `str.upper`."""
@@ -43,9 +39,6 @@ class Upper(Step):
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return by_columns(texts, self.row, partial(by_slices, column=_upper))
-
-    def describe(self) -> str:
-        return "in upper case"
 
 
 def _upper(texts: pl.Series) -> pl.Series:
@@ -70,9 +63,6 @@ class Strip(Step):
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return strip_expr(texts)
-
-    def describe(self) -> str:
-        return "stripped"
 
 
 class ReplaceParams(Params):
@@ -103,9 +93,6 @@ class Replace(Step):
 
     def _column(self, texts: pl.Series) -> pl.Series:
         return texts.str.replace_all(self.params.old, self.params.new, literal=True)
-
-    def describe(self) -> str:
-        return f"with {quoted(self.params.new)} for {quoted(self.params.old)}"
 
 
 class MapParams(Params):
@@ -138,9 +125,6 @@ class Map(Step):
         table = self.params.values
         values = texts.replace_strict([*table], [*table.values()], default=self.params.default, return_dtype=pl.String)
         return pl.when(texts.is_not_null()).then(values)
-
-    def describe(self) -> str:
-        return "looked up in a table"
 
 
 class NormalizeParams(Params):
@@ -179,9 +163,6 @@ class Normalize(Step):
 
     def explain(self) -> str:
         return "Python, equal texts once"
-
-    def describe(self) -> str:
-        return f"normalised by {self._by if isinstance(self._by, str) else next(iter(self._by), '')}"
 
 
 class _Named(Normalize):

@@ -13,11 +13,12 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
-from assay.expressions.lane import Lane, positions, rowwise, text
+from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
 from assay.expressions.regex.search import check_pattern
-from assay.expressions.regex.spans import Matches, results, results_column, route_of
+from assay.expressions.regex.spans import Matches
 from assay.expressions.text import is_ascii, lower, lower_expr
+from assay.steps.regex import RESULT, explained, operate, operate_on
 from assay.values.params import Params
 
 _LONGEST = 2**62
@@ -120,25 +121,12 @@ def _phrase_count(phrase: str, *, case_sensitive: bool) -> Count:
 
 
 def _match_count(operation: Matches, limits: Limits | None) -> Count:
-    def count(text: str) -> int:
-        (number,) = results(operation, [text], limits)
-        if isinstance(number, Exception):
-            raise number
-        return int(number or 0)
-
-    run = partial(_matches_in, operation, limits)
-    noun = f"matches of {quoted(operation.pattern)}"
-    return Count(noun, count, lambda texts: texts.map_batches(run, return_dtype=_MATCHES, is_elementwise=True))
-
-
-_MATCHES = pl.Struct({"value": pl.String, "error": pl.String})
-
-
-def _matches_in(operation: Matches, limits: Limits | None, texts: pl.Series) -> pl.Series:
-    found = texts.drop_nulls()
-    values, errors = results_column(operation, found, limits)
-    rows = pl.DataFrame({"value": values, "error": errors}).to_struct("matches")
-    return rows.gather(positions(texts.is_not_null())).alias(texts.name)
+    expr = partial(pl.Expr.map_batches, function=partial(operate_on, operation, limits), return_dtype=RESULT)
+    return Count(
+        f"matches of {quoted(operation.pattern)}",
+        lambda text: int(operate(operation, text, limits) or 0),
+        lambda texts: expr(texts, is_elementwise=True),
+    )
 
 
 class CountOf(Check):
@@ -213,12 +201,12 @@ class CountOf(Check):
 
     def explain(self) -> str:
         if (matches := self._pattern) is not None:
-            seconds = (self.limits or Limits()).regex_timeout
-            limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per text"
-            why = route_of(matches.pattern, matches.lists).why.replace("{limit}", limit)
-            if matches.lists:
-                return why
-            return f"columns where the linear engine finds the same matches, else Python's re ({why})"
+            why = explained(matches, self.limits, per="text")
+            return (
+                why
+                if matches.lists
+                else f"columns where the linear engine finds the same matches, else Python's re ({why})"
+            )
         return "columns: one linear pattern, or Python for the rows that it does not decide"
 
 

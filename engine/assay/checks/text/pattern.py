@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from assay.calls.limits import Limits
 from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
@@ -30,11 +30,7 @@ class RegexParams(PatternParams):
 
     pattern: str = Field(description="A Python regular expression; flags are written inline, as in `(?i)`.")
 
-    @field_validator("pattern")
-    @classmethod
-    def _compiles(cls, pattern: str, info: ValidationInfo) -> str:
-        check_by(pattern, info)
-        return pattern
+    _compiles = field_validator("pattern")(check_by)
 
 
 class Regex(GoldCompared):
