@@ -39,17 +39,17 @@ from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
-from assay.writing.digests import Seal, seal_of
+from assay.writing.digests import seal_of
 from assay.writing.footers import read_provenance, result_files, scan_files
 from assay.writing.provenance import files_of, is_sealed, provenance_of, sealed, task_files_of
 from assay.writing.recorded_files import recorded_files
 from assay.writing.writers import open_writer
 
-_CHANCE = 0.05
-"""Chance with which a sample misses a share of altered rows of ``Verification.misses_up_to``."""
+_CHANCE = 0.05  # with which a sample misses a share of altered rows of ``Verification.misses_up_to``
 _CELLS = 5
 _ROOT = re.compile("[0-9a-f]{16,64}")
 _SAMPLE = 10_000
+_VERSIONS = {"Assay": "assay_version", "Polars": "polars_version"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +152,10 @@ def verify(
     is_other = root is not None and not seal.root.startswith(root.lower())
     first = Verification(seal.root, seal.rows, is_sealed(footer), differ, is_other)
     size = _sample_size(sample, seal.rows)
-    options = {"rollouts": rollouts, "tasks": tasks, "seed": seed, "any_version": any_version, "checks": checks}
+    made = _Made(shown_path(path), files, footer, seal.rows, any_version)
     try:
         with interruptible(), spooling():
-            return _made_again(_Made(shown_path(path), files, footer, seal, first), size, **options)
+            return _made_again(made, first, size, rollouts, tasks, seed, checks)
     except AssayError as error:
         if first.intact:
             raise
@@ -178,13 +178,10 @@ def _contradictions(path: Path, files: Sequence[Path], footer: Mapping[str, Any]
     run = footer.get("run")
     if manifest is not None and manifest.run != run:
         yield MANIFEST
-    others = [file.name for at, file in enumerate(files) if _part_of(file) != (run, at)]
-    yield from (f"{name}: is a part of another run" for name in others)
-
-
-def _part_of(file: Path) -> tuple[Any, Any]:
-    footer = read_provenance(file)
-    return footer.get("run"), footer.get("part")
+    for number, file in enumerate(files):
+        own = read_provenance(file)
+        if (own.get("run"), own.get("part")) != (run, number):
+            yield f"{file.name}: is a part of another run"
 
 
 def _sample_size(sample: int | str, rows: int) -> int:
@@ -198,79 +195,54 @@ def _sample_size(sample: int | str, rows: int) -> int:
     return min(rows, int(text[:20]))
 
 
-# ── what it was made from ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A result with its footer, and what is known of it."""
+    """A result with its footer, and whether another version than ours may have made it."""
 
     name: str
     files: Sequence[Path]
     footer: Mapping[str, Any]
-    seal: Seal
-    found: Verification
+    rows: int
+    any_version: bool
+
+    def check_versions(self, others: Sequence[str]) -> list[str]:
+        """Return notes on versions that made it and are not those that are here; refuse them if it was not asked to go on."""
+        if others and not self.any_version:
+            fact = f"{self.name}: was made with {' and '.join(map(printable, others))}."
+            raise InputError(fact, "Verify it with those versions, or with these: --any-version")
+        return [f"it was made with {printable(other)}" for other in others]
 
 
 def _made_again(
-    made: _Made,
-    size: int,
-    *,
-    rollouts: Any,
-    tasks: Any,
-    seed: int,
-    any_version: bool,
-    checks: Sequence[type[Any]],
+    made: _Made, first: Verification, size: int, rollouts: Any, tasks: Any, seed: int, checks: Sequence[type[Any]]
 ) -> Verification:
     """Check the inputs and the verifiers of a result, and score rows again."""
-    notes = _versions(made, any_version=any_version)
+    now = provenance_of((), (), (), ())
+    versions = {f"{noun} {made.footer.get(key)}, this is {now[key]}": key for noun, key in _VERSIONS.items()}
+    notes = made.check_versions([words for words, key in versions.items() if made.footer.get(key) != now[key]])
     options = _options(made, rollouts, tasks, checks)
     loaded, same = _verifiers(made, options)
-    libraries = changed_versions(
-        made.footer.get("libraries"), (name for verifier in loaded for name in verifier.libraries)
-    )
-    notes += _of_others(made, [*libraries.values()], any_version=any_version)
+    names = (name for verifier in loaded for name in verifier.libraries)
+    notes += made.check_versions([*changed_versions(made.footer.get("libraries"), names).values()])
     source, inputs, added = _inputs(made, rollouts, options, loaded)
     notes += added
     source, plan = prepare(source, loaded, options)
     inputs += _task_inputs(made, source, options, given=tasks is not None)
-    if any(check.traits.sees_all for check in plan.readers) and size < made.seal.rows:
-        size, notes = made.seal.rows, [*notes, "all rows are scored again: functions see several of them together"]
-    problems, cells = _rescored(made, source, plan, options, _sampled(made.seal.rows, size, seed))
-    misses = None if not size else 0.0 if size == made.seal.rows else 1 - _CHANCE ** (1 / size)
+    if any(check.traits.sees_all for check in plan.readers) and size < made.rows:
+        size, notes = made.rows, [*notes, "all rows are scored again: functions see several of them together"]
+    problems, number, cells = _rescored(made, source, plan, options, size, seed)
+    misses = None if not size else 0.0 if size == made.rows else 1 - _CHANCE ** (1 / size)
     return replace(
-        made.found,
-        columns_differ=[*made.found.columns_differ, *problems],
+        first,
+        columns_differ=[*first.columns_differ, *problems],
         inputs=inputs,
         verifiers=same,
         sampled=0 if problems else size,
-        cells_differ=sum(number for number, _ in cells),
-        cells=[cell for _, shown in cells for cell in shown][:_CELLS],
+        cells_differ=number,
+        cells=cells,
         misses_up_to=None if problems else misses,
-        notes=(*made.found.notes, *notes),
+        notes=(*first.notes, *notes),
     )
-
-
-def _versions(made: _Made, *, any_version: bool) -> list[str]:
-    now = provenance_of((), (), (), ())
-    others = [
-        f"{noun} {made.footer.get(key)}, this is {now[key]}"
-        for key, noun in (("assay_version", "Assay"), ("polars_version", "Polars"))
-        if made.footer.get(key) != now[key]
-    ]
-    return _of_others(made, others, any_version=any_version)
-
-
-def _of_others(made: _Made, others: Sequence[str], *, any_version: bool) -> list[str]:
-    """Return notes on versions that made a result and are not those that are here.
-
-    Raises:
-        InputError: There are some, and it was not asked to go on.
-    """
-    if others and not any_version:
-        fact = f"{made.name}: was made with {' and '.join(map(printable, others))}."
-        raise InputError(fact, "Verify it with those versions, or with these: --any-version")
-    return [f"it was made with {printable(other)}" for other in others]
 
 
 def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]) -> Any:
@@ -291,28 +263,25 @@ def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]
 def _inputs(
     made: _Made, rollouts: Any, options: Any, verifiers: Sequence[VerifierSpec]
 ) -> tuple[Rollouts, list[dict[str, Any]], list[str]]:
-    """Open the rollouts that a result was made from; return them with what each file is known by, and notes.
-
-    Raises:
-        InputError: They are gone, or other ones.
-    """
+    """Open the rollouts that a result was made from; return them with what each file is known by, and notes."""
     entries, names, notes = files_of(made.footer), rollouts, list[str]()
     then = [entry["name"] for entry in entries]
     if rollouts is None:
         names = recorded_files(made.footer, "inputs", made.files[0].parent, made.name)
     reading = reading_for(options, verifiers)
     source = open_rollouts(names, reading)
-    now = [file for file in source.inputs if file.skipped is None]
-    if added := [file.name for file in now if file.name not in then] if {*then} < {file.name for file in now} else []:
-        notes = [f"{counted(len(added), 'file')} not scored yet: {listed(list(map(printable, added)))}"]
+    now = {file.name for file in source.inputs if file.skipped is None}
+    if {*then} < now:
+        added = [printable(file.name) for file in source.inputs if file.name in now - {*then}]
+        notes = [f"{counted(len(added), 'file')} not scored yet: {listed(added)}"]
         source = open_rollouts(then, reading)
     source = sealed(source) if any(entry.get("sha256") for entry in entries) else source
-    now = [file for file in source.inputs if file.skipped is None]
-    if len(now) != len(entries):
-        fact = f"{made.name}: was made from {counted(len(entries), 'file')}, and there are {len(now):,}."
+    files = [file for file in source.inputs if file.skipped is None]
+    if len(files) != len(entries):
+        fact = f"{made.name}: was made from {counted(len(entries), 'file')}, and there are {len(files):,}."
         raise InputError(fact, "Name all of them, in the order of the run: --rollouts PATH")
     moved = rollouts is not None
-    return source, [_same_input(then, file, moved=moved) for then, file in zip(entries, now, strict=True)], notes
+    return source, [_same_input(entry, file, moved=moved) for entry, file in zip(entries, files, strict=True)], notes
 
 
 def _same_input(then: Mapping[str, Any], now: InputFile, *, moved: bool) -> dict[str, Any]:
@@ -331,158 +300,111 @@ def _same_input(then: Mapping[str, Any], now: InputFile, *, moved: bool) -> dict
 
 
 def _task_inputs(made: _Made, source: Rollouts, options: Any, *, given: bool) -> list[dict[str, Any]]:
-    """Return what each file of the task table is known by.
-
-    Raises:
-        InputError: The tasks are gone, or other ones.
-    """
-    then, result = files_of(made.footer, "tasks"), []
+    """Return what each file of the task table is known by."""
+    then = files_of(made.footer, "tasks")
     seal = any(entry.get("sha256") for entry in then)
     now = provenance_of((), (), (), task_files_of(options["tasks"]), seal=seal)["tasks"]
-    for before, after in zip(then, now, strict=False):
-        moved = given or before.get("modified") is None
-        entry = _same_input(before, InputFile(**after), moved=moved)
-        result.append(entry)
-    if "task_table" in made.footer and content_of_tasks(source.steps) != made.footer["task_table"]:
+    result = [
+        _same_input(before, InputFile(**after), moved=given or before.get("modified") is None)
+        for before, after in zip(then, now, strict=False)
+    ]
+    is_hashed = "task_table" in made.footer
+    if is_hashed and content_of_tasks(source.steps) != made.footer["task_table"]:
         raise InputError(f"{made.name}: was made with other tasks.", "Name the task table: --tasks PATH")
-    if len(then) > len(now) and "task_table" not in made.footer:
+    if len(then) > len(now) and not is_hashed:
         raise InputError(f"{made.name}: was made with {counted(len(then), 'task file')}.", "Name all: --tasks PATH")
     return result
 
 
-# ── its verifiers ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _verifiers(made: _Made, options: Any) -> tuple[tuple[VerifierSpec, ...], list[dict[str, Any]]]:
-    """Make the verifiers of a result again; return them, and whether each is what the footer says.
-
-    Raises:
-        InputError: One cannot be made from a footer, or its code is other code.
-    """
-    forms, sources = forms_of(made.footer, made.name), list[VerifierSpec]()
+    """Make the verifiers of a result again; return them, and whether each is what the footer says."""
+    forms, sources, same = forms_of(made.footer, made.name), list[VerifierSpec](), []
     for entry, form in zip(made.footer["verifiers"], forms, strict=True):
         if form.get("kind") == NATIVE:
             sources += verifiers_of({"verifiers": [entry]}, made.name, options["checks"])
         elif form.get("kind") == FUNCTION:
             fact = f"{made.name}: `{printable(str(form.get('id')))}` is a reward function of a rubric."
-            raise InputError(
-                fact, "A footer does not hold rubrics: score the rollouts again, and compare with assay diff."
-            )
+            hint = "A footer does not hold rubrics: score the rollouts again, and compare with assay diff."
+            raise InputError(fact, hint)
         elif form.get("kind") != IN_PROCESS:
             sources.append(verifier_in_footer(form, checks=options["checks"]))
-    by_rows = [form for form in forms if form.get("kind") == IN_PROCESS]
+    by_rows = any(form.get("kind") == IN_PROCESS for form in forms)
     if not by_rows or not sources:
         options = {**options, "verifier_name": options["verifier_name"] if by_rows else None}
     loaded = verifiers_of_run(sources or None, options, limits=limits_of_run(None, options))
-    same = []
     for entry, verifier in zip(made.footer["verifiers"], loaded, strict=True):
-        used = [
-            str(code.get("name")) for code in entry.get("code") or () if isinstance(code, Mapping) and code.get("name")
-        ]
+        used = [str(code["name"]) for code in entry.get("code") or () if code.get("name")]
         (now,) = json.loads(json.dumps(provenance_of([verifier], used, (), ())["verifiers"]))
         if now["code"] != entry.get("code"):
             fact = f"{made.name}: the code of `{printable(verifier.id)}` is not what it was."
             raise InputError(fact, "Import the code that scored the rollouts: --import MODULE, --checks MODULE:CLASS")
-        names = ("id", "sha256", "canonical", "kind", "checks")
-        same.append(
-            {"id": verifier.id, "sha256": now["sha256"], "same": all(now[key] == entry.get(key) for key in names)}
-        )
+        is_same = all(now[key] == entry.get(key) for key in ("id", "sha256", "canonical", "kind", "checks"))
+        same.append({"id": verifier.id, "sha256": now["sha256"], "same": is_same})
     return loaded, same
 
 
-# ── its rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _sampled(rows: int, size: int, seed: int) -> pl.Series | None:
-    """Return the numbers of the rows with the least draws, in order; None for all rows."""
-    if size >= rows:
-        return None
-    draws = splitmix64(seed, 0, rows).to_frame("draw").with_row_index(ROW)
-    return draws.bottom_k(size, by="draw")[ROW].sort()
-
-
-def _some(frame: pl.LazyFrame, sample: pl.Series | None) -> pl.LazyFrame:
-    frame = frame.with_row_index(ROW)
-    return frame if sample is None else frame.filter(pl.col(ROW).is_in(sample.implode()))
-
-
-_Cells = list[tuple[int, list[dict[str, Any]]]]
-
-
 def _rescored(
-    made: _Made, source: Rollouts, plan: Plan, options: Any, sample: pl.Series | None
-) -> tuple[list[str], _Cells]:
-    """Score rows again; return what cannot be compared, and for each batch how many cells differ, with the first of them."""
-    frame = source.frame if options["limit"] is None else source.frame.head(options["limit"])
-    path, summary = spool_file(made.name, ".parquet"), Summary.of(plan)
-    schema = output_schema(plan, frame)
+    made: _Made, source: Rollouts, plan: Plan, options: Any, size: int, seed: int
+) -> tuple[list[str], int, list[dict[str, Any]]]:
+    """Score rows again; return what cannot be compared, how many cells differ, and the first of them."""
+    limit, sample = options["limit"], None
+    frame = source.frame if limit is None else source.frame.head(limit)
+    if size < made.rows:  # the rows with the least draws
+        draws = splitmix64(seed, 0, made.rows).to_frame("draw").with_row_index(ROW)
+        sample = draws.bottom_k(size, by="draw")[ROW].sort().implode()
+
+    def some(frame: pl.LazyFrame) -> pl.LazyFrame:
+        numbered = frame.with_row_index(ROW)
+        return numbered if sample is None else numbered.filter(pl.col(ROW).is_in(sample))
+
+    path, summary, schema = spool_file(made.name, ".parquet"), Summary.of(plan), output_schema(plan, frame)
     with engine_errors(source.files, plan):
-        rows = _rows(source, frame, options["limit"])
+        rows = source.rows if limit is None or source.rows is None else min(source.rows, limit)
+        if rows is None:
+            rows = int(frame.select(pl.len()).collect(engine="streaming").item())
         with closing_checks(plan.verifiers), open_writer(path, schema, alone=False) as writer:
-            stream(plan, _some(frame, sample), writer, summary, None, source.read)
+            stream(plan, some(frame), writer, summary, None, source.read)
             if writer is not None:
                 writer.close({})
-        if problems := _shapes(made, path, rows):
-            return problems, []
-        return [], [*_differences(made, path, sample)]
+        then, now = scan_files(made.files), scan_files([path])
+        types = then.collect_schema(), now.collect_schema()
+        problems = [name for name in {**types[0], **types[1]} if types[0].get(name) != types[1].get(name)]
+        problems = [f"{name}: is not what the verifiers make" for name in problems]
+        if rows != made.rows:
+            problems.append(f"the rollouts have {counted(rows, 'row')}, the result {made.rows:,}")
+        number, cells = (0, []) if problems else _compared(some(then), now)
+    return problems, number, cells
 
 
-def _rows(source: Rollouts, frame: pl.LazyFrame, limit: int | None) -> int:
-    if source.rows is not None:
-        return source.rows if limit is None else min(source.rows, limit)
-    return int(frame.select(pl.len()).collect(engine="streaming").item())
-
-
-def _shapes(made: _Made, path: Path, rows: int) -> list[str]:
-    """Return why the rows that were scored again cannot be compared with those that are stored."""
-    then, now = scan_files(made.files).collect_schema(), scan_files([path]).collect_schema()
-    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
-    count = (
-        [] if rows == made.seal.rows else [f"the rollouts have {counted(rows, 'row')}, the result {made.seal.rows:,}"]
-    )
-    return [*(f"{name}: is not what the verifiers make" for name in names), *count]
-
-
-def _differences(made: _Made, path: Path, sample: pl.Series | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    stored, rescored = _some(scan_files(made.files), sample), scan_files([path])
-    schema = rescored.collect_schema()
-    sides = ((stored, BEFORE), (rescored, AFTER))
-    both = [frame.select(exactly(name).alias(prefix + name) for name in schema) for frame, prefix in sides]
-    frame = pl.concat([stored.select(ROW), *both], how="horizontal")
-    for batch in batches(frame, THRESHOLDS.batch):
-        masks = batch.select(_differs(name, dtype).alias(name) for name, dtype in schema.items())
-        number = sum(int(mask.sum() or 0) for mask in masks)
-        if number:
-            yield number, [*_cells(batch, masks)][:_CELLS]
+def _compared(stored: pl.LazyFrame, rescored: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many cells of numbered rows differ from those that were made again, and the first of them."""
+    number, cells, schema = 0, list[dict[str, Any]](), rescored.collect_schema()
+    sides = {"stored": (stored, BEFORE), "rescored": (rescored, AFTER)}
+    both = [frame.select(exactly(name).alias(prefix + name) for name in schema) for frame, prefix in sides.values()]
+    for batch in batches(pl.concat([stored.select(ROW), *both], how="horizontal"), THRESHOLDS.batch):
+        for mask in batch.select(_differs(name, dtype).alias(name) for name, dtype in schema.items()):
+            number += int(mask.sum() or 0)
+            for row in mask.alias("mask").arg_true().head(max(0, _CELLS - len(cells))):
+                values = {key: _plain(batch[row, side + mask.name]) for key, (_, side) in sides.items()}
+                cells.append({"row": batch[row, ROW], "column": mask.name, **values})
+    return number, cells
 
 
 def _differs(name: str, dtype: Any) -> pl.Expr:
     """Return whether two cells have not the same bits."""
+
+    def texts(values: pl.Series) -> pl.Series:
+        return pl.Series(values.name, [repr(value) for value in values.to_list()], dtype=pl.String)
+
     one, other = BEFORE + name, AFTER + name
     if dtype.is_nested():  # NOTE: Polars takes 0.0 and -0.0 in a list for equal
         cells = (readable(exactly(side), dtype, as_text=False)[0].alias("cells") for side in (one, other))
-        texts = [side.map_batches(_texts, return_dtype=pl.String) for side in cells]
-        return texts[0] != texts[1]
+        left, right = (side.map_batches(texts, return_dtype=pl.String) for side in cells)
+        return left != right
     return changed(one, other) if dtype.is_float() else exactly(one).ne_missing(exactly(other))
-
-
-def _cells(batch: pl.DataFrame, masks: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    for mask in masks:
-        for at in mask.alias("mask").arg_true().head(_CELLS):
-            sides = {key: _plain(batch[at, side + mask.name]) for key, side in _SIDES}
-            yield {"row": batch[at, ROW], "column": mask.name, **sides}
-
-
-_SIDES = (("stored", BEFORE), ("rescored", AFTER))
-
-
-def _texts(values: pl.Series) -> pl.Series:
-    return pl.Series(values.name, [repr(value) for value in values.to_list()], dtype=pl.String)
 
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it: itself, or its text."""
-    is_plain = (
-        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
-    )
-    return value if is_plain else str(value)
+    is_plain = value is None or isinstance(value, bool | int | str)
+    return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else str(value)
