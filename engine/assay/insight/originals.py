@@ -1,5 +1,6 @@
 """What rows of a result were made from: the scored text and other columns, from the result, its inputs, or other files."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,20 +25,11 @@ HOW = "name the files that were scored with --rollouts"
 def originals(
     result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None
 ) -> tuple[pl.DataFrame, str]:
-    """Return the scored texts of some rows, and columns that the result does not have.
+    """Return the scored texts of some rows, and columns of the rollouts or of their tasks that the result does not have.
 
-    Args:
-        result: The result.
-        rows: Numbers of rows.
-        columns: Columns of the rollouts or of their tasks to return, too, as far as they exist.
-        rollouts: The rollouts that were scored; by default the result itself if it keeps their texts, else the inputs that its
-            provenance names, if they have not changed.
-
-    Returns:
-        ``ROW``, ``TEXT`` and the columns, in order of the row; no rows if the texts cannot be had, and why.
-
-    Raises:
-        InputError: ``rollouts`` holds other rollouts.
+    They come from the ``rollouts`` that are named, which must be those that were scored; else from the result itself if it keeps their
+    texts, or from the inputs that its provenance names, if they have not changed. Returned are ``ROW``, ``TEXT`` and the columns, in order of
+    the row; no rows if the texts cannot be had, and why.
     """
     if not rows:
         return NO_TEXTS, ""
@@ -47,10 +39,6 @@ def originals(
         wanted = [name for name in columns if name in result.schema]
         text = _text(result, result.schema[COMPLETION])
         return result.collect(_some(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
-    return _of_inputs(result, rows, columns)
-
-
-def _of_inputs(result: Result, rows: Sequence[int], columns: Sequence[str]) -> tuple[pl.DataFrame, str]:
     sources = files_of(result.provenance)
     if not sources:
         return NO_TEXTS, "the result does not say what it was made from"
@@ -75,47 +63,31 @@ def _of(
 ) -> pl.DataFrame:
     opened = open_rollouts(rollouts, recorded_reading(result.provenance, result.name))
     if source is not None and opened.inputs[0].read_as != source.get("read_as"):
-        fact = (
-            f"{shown_path(str(source['name']))}: was read in another way then: {source.get('read_as') or 'as it is'}."
-        )
+        name = shown_path(str(source["name"]))
+        fact = f"{name}: was read in another way then: {source.get('read_as') or 'as it is'}."
         raise InputError(fact, "Score again with --keep +completion.")
     schema = opened.frame.collect_schema()
     if COMPLETION not in schema:
         raise InputError("The rollouts have no column `completion`.")
     shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
     wanted = [name for name in columns if name in schema and name not in shared]
+    text = _text(result, schema[COMPLETION])
     frame = _some(opened.frame.with_row_index(ROW), rows)
-    frame = frame.select(
-        ROW,
-        _text(result, schema[COMPLETION]),
-        *map(exactly, dict.fromkeys([*shared, *wanted])),
-    )
-    found = result.collect(frame)
+    texts = result.collect(frame.select(ROW, text, *map(exactly, dict.fromkeys([*shared, *wanted]))))
     kept = result.collect(_some(result.numbered, rows).select(ROW, *map(exactly, shared)))
-    _refuse_others(result, kept, found, shared)
-    if found.height < kept.height:
-        fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
-        raise InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
-    return _with_tasks(result, found, columns, rollouts)
-
-
-def _refuse_others(result: Result, kept: pl.DataFrame, found: pl.DataFrame, shared: Sequence[str]) -> None:
     for name in shared:
-        there = dict(zip(found[ROW], found[name].to_list(), strict=True))
+        there = dict(zip(texts[ROW], texts[name].to_list(), strict=True))
         for row, here in zip(kept[ROW], kept[name].to_list(), strict=True):
             if row in there and here != there[row] and str(here) != str(there[row]):
                 fact = f"{result.name} was not made from these rollouts: row {row:,}: {name} is {here} there, {there[row]} here."
                 raise InputError(fact, "Name the files that were scored, in the order of the run.")
-
-
-def _with_tasks(result: Result, frame: pl.DataFrame, columns: Sequence[str], rollouts: Any) -> pl.DataFrame:
-    """Add columns of the tasks, if their files have not changed."""
-    missing = [name for name in columns if name not in frame.columns]
-    if not missing or TASK_ID not in frame.columns:
-        return frame
-    try:
-        names = recorded_files(result.provenance, "tasks", result.folder, result.name, rollouts)
-        table, _ = load_tasks(names[0] if len(names) == 1 else names)
-        return result.collect(join_tasks(frame.lazy(), table, missing))
-    except AssayError:
-        return frame  # golds are shown where they can be had
+    if texts.height < kept.height:
+        fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
+        raise InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
+    missing = [name for name in columns if name not in texts.columns]
+    if missing and TASK_ID in texts.columns:
+        with contextlib.suppress(AssayError):  # columns of the tasks are shown where they can be had, unchanged
+            tasks = recorded_files(result.provenance, "tasks", result.folder, result.name, rollouts)
+            table, _ = load_tasks(tasks[0] if len(tasks) == 1 else tasks)
+            return result.collect(join_tasks(texts.lazy(), table, missing))
+    return texts

@@ -1,7 +1,7 @@
 """Sample rows that have what a verifier refers to, for trying it without rollouts."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
 from assay.checks.base import Check, is_builtin
@@ -23,39 +23,29 @@ _PATTERNS = (r"\d+", "(?i)refund", "a")
 def sample_rows(verifier: VerifierSpec, count: int, seed: int = 0) -> list[dict[str, Any]]:
     """Return rows with hostile texts and with values, some of them null, at all paths that a verifier refers to.
 
-    Args:
-        verifier: The verifier.
-        count: How many rows.
-        seed: The same seed gives the same rows.
+    Half of the texts are around the words that users' check types look for: those in their code and in their examples.
     """
     rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
-    pools = _pools(verifier)
-    texts = [*_own_texts(verifier)[: count // 2], *hostile_texts(count, seed)][:count]
-    return [_sample_row(rng, text, pools) for text in texts]
-
-
-def _own_texts(verifier: VerifierSpec) -> list[str]:
-    """Return texts around the words that users' check types look for: those in their code and in their examples."""
+    pools, words = _pools(verifier), list[str]()
     own = [spec.check for spec in verifier.nodes if spec.check is not None and not is_builtin(spec.check)]
-    words = [example.completion for check in own for example in check.examples if example.completion]
+    words += [example.completion for check in own for example in check.examples if example.completion]
     for check in own:
         code = getattr(check.row, "__code__", None)
         words += [value for value in (code.co_consts[1:] if code else ()) if isinstance(value, str)]
-    return [
+    texts = [
         text
         for word in dict.fromkeys(word for word in words if word.isprintable())
         for text in (word, word.upper(), word.title(), f"a {word} b", f"a{word}b", f"{word} {word}")
     ]
-
-
-def _sample_row(rng: random.Random, text: str, pools: Mapping[Path, Sequence[Any]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"metadata": None, "expected_output_schema": None}
-    for path in sorted(pools, key=lambda path: len(path.steps), reverse=True):
-        pool = pools[path]
-        own = text if isinstance(pool[0], str) and pool is not _PATTERNS else pool[0]
-        value = rng.choice((None, own, *pool))
-        _put(row, path.steps, value)
-    return row | {COMPLETION: text}
+    rows = []
+    for text in [*texts[: count // 2], *hostile_texts(count, seed)][:count]:
+        row: dict[str, Any] = {"metadata": None, "expected_output_schema": None}
+        for path in sorted(pools, key=lambda path: len(path.steps), reverse=True):
+            pool = pools[path]
+            like_text = text if isinstance(pool[0], str) and pool is not _PATTERNS else pool[0]
+            _put(row, path.steps, rng.choice((None, like_text, *pool)))
+        rows.append(row | {COMPLETION: text})
+    return rows
 
 
 def _put(row: dict[str, Any], steps: tuple[Any, ...], value: Any) -> None:
@@ -99,35 +89,26 @@ def _pool(spec: CheckSpec, field: str, reference: Reference) -> Sequence[Any]:
     """Return values that a field can use, all of one kind."""
     if reference.is_list:
         return ('["a", "42"]', "[]")
-    if field == "when":
-        return _operands(spec)
+    if field == "when":  # values for which the condition holds
+        operand = None if spec.when is None else spec.when.operand
+        operands = operand if isinstance(operand, list) else [operand]
+        kind = type(operands[0])
+        return [value for value in operands if isinstance(value, str | int | float) and type(value) is kind] or _TEXTS
     if reference.is_template or field == "on":
         return _TEXTS
-    return _NUMBERS if field == "unit" else _pool_of_param(spec.check, field)
+    if field == "unit":
+        return _NUMBERS
+    return _pool_of_param(spec.check, field) if isinstance(spec.check, GoldCheck) else _TEXTS
 
 
-def _operands(spec: CheckSpec) -> Sequence[Any]:
-    """Return values for which a condition holds."""
-    operand = None if spec.when is None else spec.when.operand
-    operands = operand if isinstance(operand, list) else [operand]
-    usable = [value for value in operands if isinstance(value, str | int | float) and type(value) is type(operands[0])]
-    return usable or _TEXTS
-
-
-def _pool_of_param(check: Check | None, field: str) -> Sequence[Any]:
-    if not isinstance(check, GoldCheck):
-        return _TEXTS
-    kinds = _kinds(check, field)
+def _pool_of_param(check: GoldCheck, field: str) -> Sequence[Any]:
     if field == "pattern":
         return _PATTERNS
-    if list in kinds:
-        return (["a", "42"], ["refund"], [])
-    return _TEXTS if str in kinds else (True, False) if kinds == {bool} else _NUMBERS
-
-
-def _kinds(check: GoldCheck, field: str) -> set[Any]:
-    """Return the plain types that a param takes."""
+    # the plain types that the param takes
     fields = check.brought.check.Params.model_fields
     annotation = next(info.annotation for name, info in fields.items() if (info.alias or name) == field)
     choices = [annotation] if get_origin(annotation) is list else get_args(annotation) or [annotation]
-    return {get_origin(choice) or choice for choice in choices}
+    kinds = {get_origin(choice) or choice for choice in choices}
+    if list in kinds:
+        return (["a", "42"], ["refund"], [])
+    return _TEXTS if str in kinds else (True, False) if kinds == {bool} else _NUMBERS

@@ -18,13 +18,9 @@ from assay.system.redaction import redacted
 from assay.system.special_files import path_of, what_is
 from assay.writing.provenance import files_of, sha256_of
 
-_SHOWN = 200
-"""Characters of a name that messages show."""
-
-_OPTIONS = {"inputs": "rollouts", "tasks": "tasks"}
+_SHOWN = 200  # characters of a name that messages show
+# errors of a name with NUL, of one that is too long, and of a link that leads to itself
 _NO_PATH = (OSError, ValueError, RuntimeError)
-"""Errors of a name with NUL, of one that is too long, and of a link that leads to itself."""
-
 _NO_DATA = tuple(map(Path, ("/dev", "/proc", "/sys")))
 
 
@@ -46,13 +42,15 @@ def recorded_files(
         name: What messages call the result.
         rollouts: The rollouts that the user names, if any.
         by_content: Whether the caller compares what a folder of tasks holds with the record, before it is used.
-
-    Raises:
-        InputError: It does not say, or one is a URL, lies elsewhere, is no file, or has changed.
     """
-    entries, option = files_of(provenance, key), f"--{_OPTIONS[key]}"
+    entries, option = files_of(provenance, key), "--tasks" if key == "tasks" else "--rollouts"
     in_order = ", in the order of the run" if key == "inputs" else ""
-    if not entries or not (by_content or all(map(_is_known, entries))):
+    # an entry says which file it is, or else where it came from; others are of a frame or a pipe
+    is_known = all(
+        entry.get("modified") is not None or entry.get("sha256") is not None or is_url(entry["name"])
+        for entry in entries
+    )
+    if not entries or not (by_content or is_known):
         raise InputError(f"{name}: does not say which files it was made from.", f"Name them{in_order}: {option} PATH")
     allowed = [one.resolve() for one in (Path.cwd(), *([] if folder is None else [folder]), *_folders(rollouts))]
     for entry in entries:
@@ -64,23 +62,15 @@ def recorded_files(
     return [entry["name"] for entry in entries]
 
 
-def _is_known(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry says which file it is, or else where it came from; others are of a frame or a pipe."""
-    return entry.get("modified") is not None or entry.get("sha256") is not None or is_url(entry["name"])
-
-
 def _folders(rollouts: Any) -> Iterable[Path]:
     """Yield the folders of the local files that a user names."""
-    for source in [rollouts] if isinstance(rollouts, str | Path) else rollouts if _are_paths(rollouts) else ():
+    sources = [rollouts] if isinstance(rollouts, str | Path) else rollouts if isinstance(rollouts, Sequence) else []
+    for source in sources if all(isinstance(source, str | Path) for source in sources) else []:
         if source != "-" and not is_url(source):
             path = Path(source)
             while glob.has_magic(str(path)) and not path.exists():
                 path = path.parent
             yield path if path.is_dir() else path.parent
-
-
-def _are_paths(sources: Any) -> bool:
-    return isinstance(sources, Sequence) and all(isinstance(source, str | Path) for source in sources)
 
 
 def _refusal(entry: Mapping[str, Any], allowed: Sequence[Path], *, by_content: bool) -> str:
@@ -104,20 +94,15 @@ def _whereabouts(path: Path, allowed: Sequence[Path]) -> str:
     real, written = path.resolve(), Path(os.path.abspath(path))  # noqa: PTH100  (a link stays what it is)
     if any(place.is_relative_to(root) for root in _NO_DATA for place in (written, real)):
         return "is not a file of data"
-    is_inside = any(real.is_relative_to(folder) for folder in allowed)
+    if any(real.is_relative_to(folder) for folder in allowed):
+        return ""
     return (
-        ""
-        if is_inside
-        else "a footer names it, and it lies outside of the folder of the result, the current folder and those of --rollouts"
+        "a footer names it, and it lies outside of the folder of the result, the current folder and those of --rollouts"
     )
 
 
 def _change(entry: Mapping[str, Any], path: Path, allowed: Sequence[Path], *, by_content: bool) -> str:
-    """Return why a path is not what was recorded; ``""`` if it is.
-
-    Raises:
-        OSError: There is nothing at the path.
-    """
+    """Return why a path is not what was recorded; ``""`` if it is."""
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         if any(_whereabouts(file, allowed) for file in path.rglob("*")):

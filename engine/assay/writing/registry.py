@@ -52,7 +52,13 @@ class Registry:
         if not ID.fullmatch(verifier.id):
             hint = "Give it an `id` of letters, digits, and . _ - after the first."
             raise SpecError(f"{verifier.source or 'a mapping'}: the id {verifier.id!r} cannot be a name.", hint)
-        files = _files(spec, verifier)
+        if isinstance(spec, Mapping):
+            files = {f"{verifier.id}.json": (json.dumps(spec, indent=2, ensure_ascii=False) + "\n").encode()}
+        else:  # with the specs that it includes, by path below its folder; the spec first
+            with _reported(path := Path(spec)):
+                files = {path.name: path.read_bytes()}
+                for name in verifier.includes:
+                    files[os.path.relpath(name, path.parent.resolve())] = Path(name).read_bytes()
         code = code_of_verifier(verifier)
         entry = {"file": next(iter(files)), "sha256": verifier.sha256} | ({"code": code} if code else {})
         with contextlib.suppress(FileExistsError), _reported(self.folder):
@@ -64,12 +70,14 @@ class Registry:
             latest = versions.get(version, {})
             if (latest.get("sha256"), latest.get("code", [])) != (verifier.sha256, code):
                 version += 1
-            name = Registered(verifier.id, version, self.folder / verifier.id / str(version), verifier.sha256)
-            for path, content in files.items():
-                _write(name.path / path, content)
+            registered_spec = Registered(
+                verifier.id, version, self.folder / verifier.id / str(version), verifier.sha256
+            )
+            for relative, content in files.items():
+                _write(registered_spec.path / relative, content)
             versions[version] = entry
             _write(self.folder / LOCK, (json.dumps(lock, indent=1, sort_keys=True) + "\n").encode())
-        return name.name
+        return registered_spec.name
 
     def load(self, name: str, *, checks: Sequence[type[Check]] = ()) -> VerifierSpec:
         """Return a registered verifier.
@@ -83,11 +91,7 @@ class Registry:
         return verifier
 
     def path(self, name: str) -> Path:
-        """Return the copy of a registered spec.
-
-        Raises:
-            SpecError: There is none of that name.
-        """
+        """Return the copy of a registered spec; a ``SpecError`` if there is none of that name."""
         return self._registered(name).path
 
     def list(self) -> list[Registered]:
@@ -98,16 +102,6 @@ class Registry:
         spec = registered(name, self.folder)
         assert spec is not None  # noqa: S101  (only without a folder is a name that of a file)
         return spec
-
-
-def _files(spec: str | Path | Mapping[str, Any], verifier: VerifierSpec) -> dict[str, bytes]:
-    """Return the content of a spec and of those that it includes, by path below the spec's folder; the spec first."""
-    if isinstance(spec, Mapping):
-        return {f"{verifier.id}.json": (json.dumps(spec, indent=2, ensure_ascii=False) + "\n").encode()}
-    path = Path(spec)
-    with _reported(path):
-        included = {os.path.relpath(file, path.parent.resolve()): Path(file).read_bytes() for file in verifier.includes}
-        return {path.name: path.read_bytes(), **included}
 
 
 def _write(path: Path, content: bytes) -> None:
