@@ -273,7 +273,6 @@ def missing_golds(verifier: VerifierSpec, spec: CheckSpec) -> tuple[pl.Expr, pl.
 
 
 def _fixed_outcomes(spec: CheckSpec, columns: Columns) -> list[_Fixed]:
-    """Return the rows whose outcome is fixed, in the order in which they are looked for."""
     fixed = []
     if spec.missing_gold != "unscored" and columns.missing is not None:
         passes = spec.missing_gold == "pass"

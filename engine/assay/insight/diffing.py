@@ -283,7 +283,6 @@ def _number(transition: str) -> pl.Expr:
 
 
 def _counts(pairing: Pairing, frame: pl.LazyFrame, bits: int) -> pl.LazyFrame:
-    """Return the numbers of all rows, in one row."""
     rewards = f"{BEFORE}reward", f"{AFTER}reward"
     both = pl.all_horizontal(exactly(name).is_not_null() for name in rewards)
     exprs = [both.sum().alias("both"), changed(*rewards).sum().alias("changed")]
@@ -301,7 +300,6 @@ def _counts(pairing: Pairing, frame: pl.LazyFrame, bits: int) -> pl.LazyFrame:
 
 
 def _scores(pairing: Pairing) -> list[tuple[pl.Expr, pl.Expr]]:
-    """Return the scores of each check on both sides."""
     names = [(BEFORE + one.column, AFTER + other.column) for _, one, other in pairing.checks]
     return [(exactly(one).cast(pl.Float64), exactly(other).cast(pl.Float64)) for one, other in names]
 
@@ -316,7 +314,6 @@ def _check(row: Mapping[str, Any], index: int, name: str, bits: int) -> dict[str
 
 
 def _distribution(deltas: pl.DataFrame) -> dict[str, Any]:
-    """Return the distribution of the differences, given how many rows have each."""
     deltas = deltas.sort(_DELTA).rechunk()
     values, rows = deltas[_DELTA], deltas["rows"].cast(pl.Int64)
     total, mean, std, mean_abs = int(rows.sum()), None, None, None

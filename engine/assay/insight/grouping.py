@@ -245,7 +245,6 @@ def _asked(
 
 
 def _notes(asked: _Question, table: pl.DataFrame, ks: Sequence[int], left_out: int) -> Iterator[str]:
-    """Yield notes on rows and groups that some numbers leave out."""
     unscored = int((table["rows"] - table["scored"]).sum())
     if not asked.has_passed:
         yield "without a column `passed` there is no pass@k"
@@ -346,7 +345,6 @@ def _blocks(table: pl.DataFrame, rows: int) -> Iterator[pl.DataFrame]:
 
 
 def _measures(asked: _Question, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return what the rewards of each group come to, given the rows in order of the group and the reward."""
     reward, position = pl.col("reward"), rows[_GROUP].rle_id()
     passed = [pl.col("passed").sum().cast(pl.Int64)] if asked.has_passed else []
     firsts = [pl.len().cast(pl.Int64).alias("scored"), *passed, reward.sum().alias("mean")]
@@ -402,7 +400,6 @@ def _own_advantages(asked: _Question, table: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def _as_trainers_do(asked: _Question, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the advantages that a trainer computes, by row, and notes."""
     result, like, options, baseline = asked.result, asked.advantages or "", asked.advantage_options, asked.baseline
     several = ESTIMATORS[like].with_options(options, like).several
     scores = [check.column for check in result.checks] if several else []
@@ -426,7 +423,6 @@ def _parts(frame: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:
 
 
 def _summary(asked: _Question, table: pl.DataFrame) -> pl.DataFrame:
-    """Return the means over the groups of each model."""
     several = pl.col("scored") > 1
     shares = {"flat": pl.col("flat").cast(pl.Float64)}
     for name, value in (("all_zero", 0.0), ("all_one", 1.0)):

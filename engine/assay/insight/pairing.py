@@ -153,7 +153,6 @@ def paired(
 def _joined(
     before: Result, after: Result, sides: Sequence[pl.LazyFrame], keys: Sequence[str], missing: RowLimit
 ) -> tuple[pl.LazyFrame, int, int]:
-    """Return the rows that both sides have, their number, and the number of those that only one has."""
     option, counts = f"--on {','.join(keys)}", []
     for result in (before, after):
         columns = result.frame.select(map(exactly, keys))

@@ -64,7 +64,6 @@ def _put(row: dict[str, Any], steps: tuple[Any, ...], value: Any) -> None:
 
 
 def _pools(verifier: VerifierSpec) -> dict[Path, Sequence[Any]]:
-    """Return values to draw from for each path that a verifier refers to."""
     pools: dict[Path, Sequence[Any]] = {}
     for node in verifier.nodes:
         for spec in node.readers:
@@ -77,7 +76,6 @@ def _pools(verifier: VerifierSpec) -> dict[Path, Sequence[Any]]:
 
 
 def _columns(check: Check | None) -> dict[str, Sequence[Any]]:
-    """Return values to draw from for each column that a check reads by its name."""
     if isinstance(check, RowVerifierCheck):
         return {VERIFIER: [{FN_NAME: "exact_match", EXPECTED: expected, PARAMS: {}} for expected in _TEXTS]}
     if isinstance(check, Registered):
@@ -86,7 +84,6 @@ def _columns(check: Check | None) -> dict[str, Sequence[Any]]:
 
 
 def _pool(spec: CheckSpec, field: str, reference: Reference) -> Sequence[Any]:
-    """Return values that a field can use, all of one kind."""
     if reference.is_list:
         return ('["a", "42"]', "[]")
     if field == "when":  # values for which the condition holds

@@ -163,7 +163,6 @@ def verify(
 
 
 def _contradictions(path: Path, files: Sequence[Path], footer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield entries of a footer, or of a folder's manifest, that contradict each other."""
     for entry in footer.get("verifiers", ()):
         try:
             forms_of({"verifiers": [entry]}, "")
@@ -216,7 +215,6 @@ class _Made:
 def _made_again(
     made: _Made, first: Verification, size: int, rollouts: Any, tasks: Any, seed: int, checks: Sequence[type[Any]]
 ) -> Verification:
-    """Check the inputs and the verifiers of a result, and score rows again."""
     now = provenance_of((), (), (), ())
     versions = {f"{noun} {made.footer.get(key)}, this is {now[key]}": key for noun, key in _VERSIONS.items()}
     notes = made.check_versions([words for words, key in versions.items() if made.footer.get(key) != now[key]])
@@ -246,7 +244,6 @@ def _made_again(
 
 
 def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]) -> Any:
-    """Return the options of the run that made a result."""
     if made.footer.get("settings") is None:
         fact = f"{made.name}: its footer does not say with which options it was made."
         raise InputError(fact, "Score the rollouts again.")
@@ -300,7 +297,6 @@ def _same_input(then: Mapping[str, Any], now: InputFile, *, moved: bool) -> dict
 
 
 def _task_inputs(made: _Made, source: Rollouts, options: Any, *, given: bool) -> list[dict[str, Any]]:
-    """Return what each file of the task table is known by."""
     then = files_of(made.footer, "tasks")
     seal = any(entry.get("sha256") for entry in then)
     now = provenance_of((), (), (), task_files_of(options["tasks"]), seal=seal)["tasks"]
@@ -377,7 +373,6 @@ def _rescored(
 
 
 def _compared(stored: pl.LazyFrame, rescored: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many cells of numbered rows differ from those that were made again, and the first of them."""
     number, cells, schema = 0, list[dict[str, Any]](), rescored.collect_schema()
     sides = {"stored": (stored, BEFORE), "rescored": (rescored, AFTER)}
     both = [frame.select(exactly(name).alias(prefix + name) for name in schema) for frame, prefix in sides.values()]

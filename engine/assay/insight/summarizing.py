@@ -51,7 +51,6 @@ def summarize(result: Any, *, by: Sequence[str] | str = ()) -> Summary:
 
 
 def _numbers(result: Result) -> Summary:
-    """Return the counts of rows and scores."""
     reward = pl.col("reward")
     passed = pl.col("passed").sum() if "passed" in result.schema else pl.lit(0)
     errors = pl.col("error").count() if "error" in result.schema else pl.lit(0)
@@ -77,7 +76,6 @@ def _numbers(result: Result) -> Summary:
 
 
 def _count_lines(result: Result, summary: Summary) -> None:
-    """Add the reasons and the errors of each check, and why rows are unscored."""
     entries = {check.id: check for check in summary.checks}
     joints = {check.type: check.traits.separator for check in CHECKS}
     for check, text, rows, _ in result.lines("feedback").rows():
@@ -144,7 +142,6 @@ def _of_value(groups: pl.DataFrame) -> dict[str, Any]:
 
 
 def _interval(values: pl.DataFrame, mean: float, tasks: int) -> list[float] | None:
-    """Return the interval of the mean of the groups' values."""
     sums = values.group_by(_TASK).agg(pl.col("v").sum(), pl.len().cast(pl.Int64).alias("n"))
     if values["scored"].max() == 1 and sums.height == values.height and values["v"].is_in([0.0, 1.0]).all():
         return list(stats.wilson(round(math.fsum(values["v"])), tasks))

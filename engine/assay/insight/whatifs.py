@@ -235,7 +235,6 @@ def _edits(
     required: Mapping[str, bool],
     drop: Sequence[str],
 ) -> dict[tuple[str, str], _Edit]:
-    """Return the changes by verifier and check."""
     for name, weight in weights.items():
         if not (isinstance(weight, int | float) and math.isfinite(weight)):
             raise UsageError(f"--set {name}={weight}: expected a number.")
@@ -290,7 +289,6 @@ def _edited(
 def _verifier(
     form: Mapping[str, Any], share: float | None, ran: Collection[str], threshold: float, result: Result
 ) -> VerifierSpec:
-    """Return a verifier of which only the scores are known."""
     ident, kind = str(form.get("id")), str(form.get("kind"))
     own = None if share is None else Share(share, (), threshold)
     if kind != NATIVE:
@@ -437,7 +435,6 @@ def _refuse_other(change: _Change, differences: pl.LazyFrame) -> None:
 
 
 def _new_result(change: _Change, rows: pl.LazyFrame) -> Result:
-    """Return the result as it would be."""
     made = ("reward", "passed", *map(score_column, change.after))
     of_scored = {"feedback", *(f"info/{verifier.id}" for verifier in change.after)}
     for check in change.result.checks:
@@ -511,7 +508,6 @@ def _provenance(change: _Change, command: str) -> dict[str, Any]:
 
 
 def _totals(verifiers: Sequence[VerifierSpec], result: Result, rows: pl.LazyFrame, prefix: str) -> dict[str, Any]:
-    """Return the numbers of one side, whose rewards have a prefix."""
     bits = 61 - result.rows.bit_length()
     reward = pl.col(f"{prefix}reward")
     exprs = [reward.count().alias("scored"), *fixed_sums(reward, "reward", bits)]
@@ -540,7 +536,6 @@ def _totals(verifiers: Sequence[VerifierSpec], result: Result, rows: pl.LazyFram
 
 
 def _coefficients(parts: Sequence[_Part]) -> list[float]:
-    """Return what a point of each score adds to the reward."""
     totals: dict[int, float] = {}
     for part in parts:
         totals[part.verifier] = totals.get(part.verifier, 0.0) + part.weight
@@ -728,7 +723,6 @@ def _least_mass(gaps: Mapping[int, float], blocks: Sequence[Sequence[tuple[int, 
 
 
 def _front(moves: Sequence[tuple[int, bool, float, dict[str, Any], tuple[str, str]]]) -> list[dict[str, Any]]:
-    """Return the moves of one share that reverse more pairs than any cheaper one."""
     reached: dict[tuple[int, bool], int] = {}
     candidates = []
     for at, up, cost, entry, _ in sorted(moves, key=lambda move: move[2]):

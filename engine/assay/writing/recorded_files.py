@@ -63,7 +63,6 @@ def recorded_files(
 
 
 def _folders(rollouts: Any) -> Iterable[Path]:
-    """Yield the folders of the local files that a user names."""
     sources = [rollouts] if isinstance(rollouts, str | Path) else rollouts if isinstance(rollouts, Sequence) else []
     for source in sources if all(isinstance(source, str | Path) for source in sources) else []:
         if source != "-" and not is_url(source):

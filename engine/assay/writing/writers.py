@@ -82,7 +82,6 @@ class _Parquet(Writer):
 
 
 def _names_inside(dtype: Any) -> Iterator[str]:
-    """Yield the names of all struct fields in a type."""
     for field in dtype.fields if isinstance(dtype, pl.Struct) else ():
         yield field.name
         yield from _names_inside(field.dtype)

@@ -118,7 +118,6 @@ def advantages(
 def _by_row(
     estimator: Estimator, batch: Batch, has_group: pl.Series, like: str
 ) -> tuple[pl.Series, dict[str, int], list[str]]:
-    """Return the advantage of each row of a frame, numbers of groups and rows, and notes on those left out."""
     values = estimator.compute(batch) if len(batch.rows) else batch.reward
     if estimator.unscored == "zero in place":  # as ``nan_to_num`` of PyTorch
         values = values.fill_nan(None).fill_null(0.0).clip(-_GREATEST, _GREATEST)

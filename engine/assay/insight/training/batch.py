@@ -32,7 +32,6 @@ def total(parts: Sequence[pl.Series]) -> pl.Series:
 
 
 def _slices(values: pl.Series, number: int) -> list[pl.Series]:
-    """Return a number of slices of equal length."""
     length = len(values) // max(1, number)
     return [values.slice(place * length, length) for place in range(number)]
 

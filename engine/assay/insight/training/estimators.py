@@ -24,21 +24,16 @@ _RANGE, _WEIGHTS, _EPSILON = "range", "weights", 1e-6
 
 @dataclass(frozen=True)
 class Estimator:
-    """How a trainer computes advantages.
+    """How a trainer computes advantages: the formula, where the package has it, and what computes it; null or not finite where none is.
 
     Attributes:
-        formula: The formula.
-        source: Where the package has it.
-        compute: The advantages of a batch; null or not finite where there is none.
         options: What the package lets people choose, by its names: choices, the first by default; a number, the default; a
             ``range``, that is two numbers, the lesser first, or None; or the ``weights`` of several rewards.
         unscored: What becomes of rows without a reward: they are ``left out``, and get null; or get ``zero``, if they have none at all,
             left out as well or ``zero in place``, that is as a 0 in the order of a sum.
         float64: Whether the package computes in float64.
         over_tokens: Whether the advantages depend on the tokens of a response.
-        needs_baselines: Whether each row needs the reward of another rollout.
         several: Whether it is made for several rewards of a row.
-        takes_weights: Whether rewards may have weights.
     """
 
     formula: str
@@ -184,7 +179,6 @@ def less_mean(batch: Batch) -> pl.Series:
 
 
 def _less_others(batch: Batch, clip_range: Clip = None) -> pl.Series:
-    """Return r less the mean of the others."""
     reward = _clipped(batch.reward, clip_range)
     return reward - (batch.sum(reward) - reward) / (batch.count(reward) - 1.0)
 
@@ -212,7 +206,6 @@ def _trl_gdpo(batch: Batch) -> pl.Series:
 
 
 def _trl_normalized(batch: Batch, values: pl.Series) -> pl.Series:
-    """Return values less the mean of all, by the standard deviation of all."""
     whole = batch.with_reward(values.fill_nan(None)).whole
     return (values - whole.mean(whole.reward)) / (_nan_std(whole, whole.reward) + 1e-4)
 
@@ -246,22 +239,6 @@ def _vectorized(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: 
     std = (batch.sum(centred * centred, plain_sum) / (batch.size - 1.0).clip(1.0)).sqrt()
     values = batch.reward - _zero_alone(batch, mean)
     return values / (_zero_alone(batch, std, 1.0) + epsilon) if norm_adv_by_std_in_grpo else values
-
-
-def _verl_rloo(batch: Batch) -> pl.Series:
-    n, others = batch.size, batch.size - 1.0
-    value = batch.reward * n / others - batch.mean(batch.reward) * n / others
-    return _choose(batch.single, batch.reward, value)
-
-
-def _verl_rloo_vectorized(batch: Batch) -> pl.Series:
-    n = batch.size
-    return (n * batch.reward - batch.sum(batch.reward, plain_sum)) / (n - 1.0).clip(1.0) * (n > 1.0).cast(pl.Float32)
-
-
-def _verl_gdpo(batch: Batch, **options: Any) -> pl.Series:
-    parts = [_grpo(batch.with_reward(part), **options) for part in batch.rewards]
-    return _whitened(batch, _weighted(parts, batch.weights))
 
 
 def _verl_passk(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float = _EPSILON) -> pl.Series:
@@ -375,133 +352,138 @@ def _nemo_rl_reinforce_plus_plus(batch: Batch, *, minus_baseline: bool = True) -
     return _normalized(batch, batch.reward - nemo_rl_moments(batch, batch.reward, leave_one_out=False)[0])
 
 
+def _verl_rloo(batch: Batch) -> pl.Series:
+    n, others = batch.size, batch.size - 1.0
+    value = batch.reward * n / others - batch.mean(batch.reward) * n / others
+    return _choose(batch.single, batch.reward, value)
+
+
+def _verl_rloo_vectorized(batch: Batch) -> pl.Series:
+    n = batch.size
+    return (n * batch.reward - batch.sum(batch.reward, plain_sum)) / (n - 1.0).clip(1.0) * (n > 1.0).cast(pl.Float32)
+
+
+def _verl_gdpo(batch: Batch, **options: Any) -> pl.Series:
+    parts = [_grpo(batch.with_reward(part), **options) for part in batch.rewards]
+    return _whitened(batch, _weighted(parts, batch.weights))
+
+
 def _prime_rl_max_rl(batch: Batch) -> pl.Series:
     mean = batch.mean(batch.reward)
     return _choose(mean > 0.0, less_mean(batch) / mean, pl.lit(0.0, pl.Float32))
 
 
-_GRPO, _RLOO = "trl/trainer/grpo_trainer.py:2754", "trl/trainer/rloo_trainer.py:1650"
-_ASYNC = "trl/experimental/async_grpo/async_rollout_worker.py:1026"
-_VERL, _SKYRL = "verl/trainer/ppo/core_algos.py:", "skyrl/backends/skyrl_train/utils/ppo_utils.py:"
-_OPENRLHF = "openrlhf/trainer/ppo_utils/experience_maker.py:237"
-_NEMO_RL, _PRIME_RL = "nemo_rl/algorithms/advantage_estimator.py:", "src/prime_rl/orchestrator/algo/"
+def _of(
+    source: str, line: str, formula: str, compute: Callable[..., pl.Series], options: Any = None, **facts: Any
+) -> Estimator:
+    return Estimator(formula, source + line, compute, options or {}, **facts)
 
-_trl = partial(Estimator, unscored="zero in place")
-_by_tokens = partial(Estimator, over_tokens=True)
+
+_trl = partial(_of, "trl/trainer/grpo_trainer.py:2754", "", unscored="zero in place")
+_trl_rloo_of = partial(_of, "trl/trainer/rloo_trainer.py:1650", "", unscored="zero in place")
+_trl_async = partial(_of, "trl/experimental/async_grpo/async_rollout_worker.py:", unscored="zero", takes_weights=False)
+_verl = partial(_of, "verl/trainer/ppo/core_algos.py:")
+_openrlhf_of = partial(_of, "openrlhf/trainer/ppo_utils/experience_maker.py:", "237")
+_skyrl_of = partial(_of, "skyrl/backends/skyrl_train/utils/ppo_utils.py:")
+_nemo_rl = partial(_of, "nemo_rl/algorithms/advantage_estimator.py:")
+_prime_rl = partial(_of, "src/prime_rl/orchestrator/algo/")
+_verifiers = partial(_of, "verifiers/rubrics/rubric.py:", float64=True)
 _no_std = partial(partial, norm_adv_by_std_in_grpo=False)
 
 _ALL, _WHITENED = "(x - mean of all)/(σ of all + 1e-4)", "whitened over tokens (ddof 1)"
-_PARTS = "for each reward (r-μ)/"
+_PARTS, _OTHERS, _ALONE = "for each reward (r-μ)/", "r - mean of the others", "; alone r/(1+1e-6)"
 _FLOOR = "normalized over tokens (ddof 0, variance at least 1e-8)"
-_OTHERS = "r - mean of the others"
 
-_WEIGHTED = {"reward_weights": _WEIGHTS}
+_WEIGHTED, _CLIPPED = {"reward_weights": _WEIGHTS}, {"reward.clip_range": _RANGE}
 _AGGREGATION = {"multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum")}
 _OF_TRL_GRPO = {"scale_rewards": ("group", "batch", "none", True, False), **_AGGREGATION, **_WEIGHTED}
-_OF_TRL_RLOO = {"normalize_advantages": _OFF, "reward_clip_range": _RANGE, **_WEIGHTED}
+_OF_TRL_RLOO = {"reward_clip_range": _RANGE, **_WEIGHTED}
 _OF_VERL = {"norm_adv_by_std_in_grpo": _SWITCH, "epsilon": _EPSILON}
-_CLIPPED = {"reward.clip_range": _RANGE}
+_OF_VERL_GDPO = {**_OF_VERL, "gdpo_reward_weights": _WEIGHTS}
 _NORMALIZED = {**_CLIPPED, "algo.advantage.no_std_norm": _OFF}
 _OF_SKYRL = {"advantage_batch_normalize": _OFF}
-_OF_NEMO_RL = {"use_leave_one_out_baseline": _SWITCH, "normalize_rewards": _SWITCH}
+_OF_SKYRL_GRPO = {"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON, **_OF_SKYRL}
+_NORMALIZE = {"normalize_rewards": _SWITCH}
+_OF_NEMO_RL = {"use_leave_one_out_baseline": _SWITCH, **_NORMALIZE}
+
 ESTIMATORS = {
-    "trl-grpo": _trl("(r-μ)/(σ+1e-4)", _GRPO, _trl_grpo, _OF_TRL_GRPO),
-    "trl-grpo-batch": _trl("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale_rewards="batch"), _WEIGHTED),
-    "trl-grpo-none": _trl("r-μ", _GRPO, less_mean, _WEIGHTED),
-    "trl-gdpo": _trl(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo, _WEIGHTED, several=True),
-    "trl-rloo": _trl(_OTHERS, _RLOO, _trl_rloo, _OF_TRL_RLOO),
-    "trl-rloo-normalized": _trl(
-        f"x = {_OTHERS}, {_ALL}",
-        _RLOO,
-        partial(_trl_rloo, normalize_advantages=True),
-        {"reward_clip_range": _RANGE, **_WEIGHTED},
+    "trl-grpo": _trl("(r-μ)/(σ+1e-4)", _trl_grpo, _OF_TRL_GRPO),
+    "trl-grpo-batch": _trl("(r-μ)/(σ of all + 1e-4)", partial(_trl_grpo, scale_rewards="batch"), _WEIGHTED),
+    "trl-grpo-none": _trl("r-μ", less_mean, _WEIGHTED),
+    "trl-gdpo": _trl(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _trl_gdpo, _WEIGHTED, several=True),
+    "trl-rloo": _trl_rloo_of(_OTHERS, _trl_rloo, {"normalize_advantages": _OFF, **_OF_TRL_RLOO}),
+    "trl-rloo-normalized": _trl_rloo_of(
+        f"x = {_OTHERS}, {_ALL}", partial(_trl_rloo, normalize_advantages=True), _OF_TRL_RLOO
     ),
-    "trl-async-grpo": Estimator(
-        "(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True, takes_weights=False
-    ),
-    "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo, _OF_VERL),
-    "verl-dr-grpo": Estimator("r-μ; alone r", f"{_VERL}267", _centred),
-    "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", _vectorized, _OF_VERL),
-    "verl-dr-grpo-vectorized": Estimator("as verl-dr-grpo", f"{_VERL}334", _no_std(_vectorized)),
-    "verl-rloo": Estimator("r·n/(n-1) - μ·n/(n-1); alone r", f"{_VERL}587", _verl_rloo),
-    "verl-rloo-vectorized": Estimator("(n·r - Σr)/(n-1); alone 0", f"{_VERL}833", _verl_rloo_vectorized),
-    "verl-gdpo": _by_tokens(
+    "trl-async-grpo": _trl_async("1026", "(r-μ)/(σ+1e-8), ddof 0", _trl_async_grpo, float64=True),
+    "verl-grpo": _verl("267", f"(r-μ)/(σ+1e-6){_ALONE}", _grpo, _OF_VERL),
+    "verl-dr-grpo": _verl("267", "r-μ; alone r", _centred),
+    "verl-grpo-vectorized": _verl("334", "as verl-grpo", _vectorized, _OF_VERL),
+    "verl-dr-grpo-vectorized": _verl("334", "as verl-dr-grpo", _no_std(_vectorized)),
+    "verl-rloo": _verl("587", "r·n/(n-1) - μ·n/(n-1); alone r", _verl_rloo),
+    "verl-rloo-vectorized": _verl("833", "(n·r - Σr)/(n-1); alone 0", _verl_rloo_vectorized),
+    "verl-gdpo": _verl(
+        "361",
         f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}",
-        f"{_VERL}361",
         _verl_gdpo,
-        {**_OF_VERL, "gdpo_reward_weights": _WEIGHTS},
+        _OF_VERL_GDPO,
         several=True,
+        over_tokens=True,
     ),
-    "verl-grpo-passk": Estimator(
-        "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null", f"{_VERL}471", _verl_passk, _OF_VERL
+    "verl-grpo-passk": _verl(
+        "471", "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null", _verl_passk, _OF_VERL
     ),
-    "verl-dr-grpo-passk": Estimator(
-        "greatest - second for the greatest, else 0; alone null", f"{_VERL}471", _no_std(_verl_passk)
+    "verl-dr-grpo-passk": _verl("471", "greatest - second for the greatest, else 0; alone null", _no_std(_verl_passk)),
+    "verl-reinforce-plus-plus": _verl("693", f"r, {_WHITENED}", _plus_plus, over_tokens=True),
+    "verl-reinforce-plus-plus-baseline": _verl(
+        "533", f"r-μ (alone r), {_WHITENED}", lambda batch: _whitened(batch, _centred(batch)), over_tokens=True
     ),
-    "verl-reinforce-plus-plus": _by_tokens(f"r, {_WHITENED}", f"{_VERL}693", _plus_plus),
-    "verl-reinforce-plus-plus-baseline": _by_tokens(
-        f"r-μ (alone r), {_WHITENED}", f"{_VERL}533", lambda batch: _whitened(batch, _centred(batch))
+    "verl-opo": _verl("639", "r - Σ(tokens·r)/Σ tokens; alone r", _verl_opo, over_tokens=True),
+    "verl-gpg": _verl("770", "rows/(rows with r ≠ 0)·(r-μ); alone without μ", _verl_gpg, {"f_norm": 1.0}),
+    "verl-remax": _verl("734", "r - baseline", lambda batch: batch.reward - batch.baselines, needs_baselines=True),
+    "openrlhf-rloo": _openrlhf_of(f"{_OTHERS}; alone null", partial(_openrlhf, _less_others), _CLIPPED),
+    "openrlhf-dr-grpo": _openrlhf_of("r-μ", partial(_openrlhf, less_mean), _CLIPPED),
+    "openrlhf-group-norm": _openrlhf_of("(r-μ)/(σ+1e-9); alone null", partial(_openrlhf, _group_norm), _CLIPPED),
+    "openrlhf-reinforce": _openrlhf_of(
+        f"r, {_FLOOR}", partial(_openrlhf, lambda batch: batch.reward, normalized=True), _NORMALIZED, over_tokens=True
     ),
-    "verl-opo": _by_tokens("r - Σ(tokens·r)/Σ tokens; alone r", f"{_VERL}639", _verl_opo),
-    "verl-gpg": Estimator("rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg, {"f_norm": 1.0}),
-    "verl-remax": Estimator(
-        "r - baseline", f"{_VERL}734", lambda batch: batch.reward - batch.baselines, needs_baselines=True
+    "openrlhf-reinforce-baseline": _openrlhf_of(
+        f"r-μ, {_FLOOR}", partial(_openrlhf, less_mean, normalized=True), _NORMALIZED, over_tokens=True
     ),
-    "openrlhf-rloo": Estimator(f"{_OTHERS}; alone null", _OPENRLHF, partial(_openrlhf, _less_others), _CLIPPED),
-    "openrlhf-dr-grpo": Estimator("r-μ", _OPENRLHF, partial(_openrlhf, less_mean), _CLIPPED),
-    "openrlhf-group-norm": Estimator(
-        "(r-μ)/(σ+1e-9); alone null", _OPENRLHF, partial(_openrlhf, _group_norm), _CLIPPED
-    ),
-    "openrlhf-reinforce": _by_tokens(
-        f"r, {_FLOOR}", _OPENRLHF, partial(_openrlhf, lambda batch: batch.reward, normalized=True), _NORMALIZED
-    ),
-    "openrlhf-reinforce-baseline": _by_tokens(
-        f"r-μ, {_FLOOR}", _OPENRLHF, partial(_openrlhf, less_mean, normalized=True), _NORMALIZED
-    ),
-    "openrlhf-flash-reinforce": Estimator(
+    "openrlhf-flash-reinforce": _openrlhf_of(
         "r - mean of all",
-        _OPENRLHF,
         partial(_openrlhf, lambda batch: batch.reward - batch.whole.mean(batch.whole.reward)),
         _CLIPPED,
     ),
-    "skyrl-grpo": Estimator(
-        "(r-μ)/(σ+1e-6); alone r/(1+1e-6)",
-        f"{_SKYRL}1286",
-        partial(_skyrl, _skyrl_grpo),
-        {"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON, **_OF_SKYRL},
+    "skyrl-grpo": _skyrl_of("1286", f"(r-μ)/(σ+1e-6){_ALONE}", partial(_skyrl, _skyrl_grpo), _OF_SKYRL_GRPO),
+    "skyrl-dr-grpo": _skyrl_of("1286", "r-μ; alone r", partial(_skyrl, _centred), _OF_SKYRL),
+    "skyrl-rloo": _skyrl_of("1202", "(r-μ)·n/(n-1); alone 0", partial(_skyrl, _skyrl_rloo), _OF_SKYRL),
+    "skyrl-reinforce-plus-plus": _skyrl_of(
+        "1167", f"r, {_WHITENED}", partial(_skyrl, _plus_plus), _OF_SKYRL, over_tokens=True
     ),
-    "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", partial(_skyrl, _centred), _OF_SKYRL),
-    "skyrl-rloo": Estimator("(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", partial(_skyrl, _skyrl_rloo), _OF_SKYRL),
-    "skyrl-reinforce-plus-plus": _by_tokens(f"r, {_WHITENED}", f"{_SKYRL}1167", partial(_skyrl, _plus_plus), _OF_SKYRL),
-    "skyrl-maxrl": Estimator(
-        "(r-μ)/(μ+1e-6); alone r", f"{_SKYRL}1339", partial(_skyrl, _skyrl_maxrl), {"epsilon": _EPSILON, **_OF_SKYRL}
+    "skyrl-maxrl": _skyrl_of(
+        "1339", "(r-μ)/(μ+1e-6); alone r", partial(_skyrl, _skyrl_maxrl), {"epsilon": _EPSILON, **_OF_SKYRL}
     ),
-    "nemo-rl-grpo": Estimator(
-        "(r-μ)/(σ+1e-6), μ and σ of the others; r-μ where σ = 0", f"{_NEMO_RL}69", _nemo_rl_grpo, _OF_NEMO_RL
+    "nemo-rl-grpo": _nemo_rl(
+        "69", "(r-μ)/(σ+1e-6), μ and σ of the others; r-μ where σ = 0", _nemo_rl_grpo, _OF_NEMO_RL
     ),
-    "nemo-rl-grpo-group": Estimator(
-        "(r-μ)/(σ+1e-6)",
-        f"{_NEMO_RL}69",
-        partial(_nemo_rl_grpo, use_leave_one_out_baseline=False),
-        {"normalize_rewards": _SWITCH},
+    "nemo-rl-grpo-group": _nemo_rl(
+        "69", "(r-μ)/(σ+1e-6)", partial(_nemo_rl_grpo, use_leave_one_out_baseline=False), _NORMALIZE
     ),
-    "nemo-rl-gdpo": Estimator(
+    "nemo-rl-gdpo": _nemo_rl(
+        "116",
         "for each reward as nemo-rl-grpo, x their weighted sum, (x - mean of all)/σ of all",
-        f"{_NEMO_RL}116",
         _nemo_rl_gdpo,
         {**_OF_NEMO_RL, **_WEIGHTED},
         several=True,
     ),
-    "nemo-rl-reinforce-plus-plus": _by_tokens(
-        f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus, {"minus_baseline": _SWITCH}
+    "nemo-rl-reinforce-plus-plus": _nemo_rl(
+        "209", f"r-μ, {_FLOOR}", _nemo_rl_reinforce_plus_plus, {"minus_baseline": _SWITCH}, over_tokens=True
     ),
-    "prime-rl-grpo": Estimator("r-μ", f"{_PRIME_RL}grpo.py:25", less_mean),
-    "prime-rl-max-rl": Estimator("(r-μ)/μ; 0 where μ ≤ 0", f"{_PRIME_RL}max_rl.py:22", _prime_rl_max_rl),
-    "verifiers": Estimator(
-        "r-μ",
-        "verifiers/rubrics/rubric.py:387",
-        lambda batch: batch.reward - batch.sum(batch.reward, plain_sum) / batch.size.cast(pl.Float64),
-        float64=True,
+    "prime-rl-grpo": _prime_rl("grpo.py:25", "r-μ", less_mean),
+    "prime-rl-max-rl": _prime_rl("max_rl.py:22", "(r-μ)/μ; 0 where μ ≤ 0", _prime_rl_max_rl),
+    "verifiers": _verifiers(
+        "387", "r-μ", lambda batch: batch.reward - batch.sum(batch.reward, plain_sum) / batch.size.cast(pl.Float64)
     ),
 }
 """The estimators by name: the package, and what the package calls the estimator or the option."""
