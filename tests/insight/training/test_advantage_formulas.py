@@ -1,6 +1,7 @@
-"""Every combination of the packages' options beside its formula, stated again in float64, on drawn rewards.
+"""Every option of the packages beside its formula, stated again in float64, on drawn rewards.
 
-Rewards are sums of a few powers of two, so that the packages' float32 adds them exactly, and equal rewards have a spread of 0.
+Rewards are sums of a few powers of two, so that the packages' float32 adds them exactly, and equal rewards have a spread of 0. What the
+packages' own functions return with their defaults is in ``test_advantage.py``.
 """
 
 import random
@@ -23,21 +24,16 @@ def draw(seed):
     rows = []
     for task in range(rng.randrange(3, 9)):
         values = [rng.choice((-1.0, 0.0, 0.125, 0.5, 0.75, 1.0, 2.0)) * scale for _ in range(1 + 5 * rng.randrange(2))]
-        rows += [
-            {
-                "task_id": f"t{task}",
-                "reward": rng.choice((None, nan)) if rng.random() < 0.1 else rng.choice(values),
-                "other": None if rng.random() < 0.1 else rng.choice((0.0, 0.5, 1.0)),
-                "tokens": rng.randrange(1, 7),
-                "greedy": rng.choice((0.0, 0.5, 1.0)),
-            }
-            for _ in range(rng.choice((1, 2, 3, 5, 8, 13)))
-        ]
+        for _ in range(rng.choice((1, 2, 3, 5, 8, 13))):
+            reward = rng.choice((None, nan)) if rng.random() < 0.1 else rng.choice(values)
+            other = None if rng.random() < 0.1 else rng.choice((0.0, 0.5, 1.0))
+            rows.append((f"t{task}", reward, other, rng.randrange(1, 7), rng.choice((0.0, 0.5, 1.0))))
     rng.shuffle(rows)
-    return pl.DataFrame(rows, infer_schema_length=None)
+    names = ["task_id", "reward", "other", "tokens", "greedy"]
+    return pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
 
 
-# ── formulas of a group: its rewards, and its rows ──────────────────────────────────────────────────────────────────────
+# formulas of a group: its rewards, and its rows
 
 
 def mean(values):
@@ -79,9 +75,8 @@ def by_others(*, leave_one_out=True, normalize=True):
         found = []
         for at, x in enumerate(r):
             among = [*r[:at], *r[at + 1 :]] if leave_one_out else r
-            found.append(
-                x - mean(among) if not normalize or std(among) == 0 else (x - mean(among)) / (std(among) + 1e-6)
-            )
+            scale = std(among) + 1e-6 if normalize and std(among) else 1
+            found.append((x - mean(among)) / scale)
         return found
 
     return unless_alone(formula, zero)
@@ -93,12 +88,7 @@ def pass_at_k(epsilon=None):
         margin = best - second
         return [margin / (1 if epsilon is None else std(r) + epsilon) if x == best else 0.0 for x in r]
 
-    return unless_alone(formula, lambda x: None)
-
-
-def by_length(r, rows):
-    tokens = [row["tokens"] for row in rows]
-    return [x - fsum(map(float.__mul__, r, map(float, tokens))) / sum(tokens) for x in r]
+    return unless_alone(formula, none)
 
 
 def by_mean(epsilon):
@@ -109,6 +99,10 @@ def clipped(formula, least, greatest):
     return lambda r, rows: [None if x is None else min(max(x, least), greatest) for x in formula(r, rows)]
 
 
+def first_clipped(formula):
+    return lambda r, rows: formula([min(max(x, 0), 0.5) for x in r], rows)
+
+
 def zero(x):
     return 0.0
 
@@ -117,16 +111,19 @@ def itself(x):
     return x
 
 
+def none(x):
+    return None
+
+
 def verl(epsilon=1e-6):
     return unless_alone(scaled(epsilon), lambda x: x / (1 + epsilon))
 
 
 CENTRED_BY_VERL = unless_alone(centred, itself)
-RLOO = unless_alone(less_others, zero)
-RLOO_OF_OTHERS = unless_alone(less_others, lambda x: None)
+RLOO, RLOO_OF_OTHERS = unless_alone(less_others, zero), unless_alone(less_others, none)
 
 
-# ── and of all groups: the values so far, the rewards, and the rows ─────────────────────────────────────────────────────
+# and of all groups: the values so far, the rewards, and the rows
 
 
 def no_more(values, r, rows):
@@ -147,156 +144,98 @@ def of_nemo_rl(values, r, rows):
     return [(value - mean(values)) / (std(values) or 1) for value in values]
 
 
-def over_tokens(ddof, least, more=0.0):
+def over_tokens(ddof, least, more=0.0, *, padded=False, divided=True):
+    """Less the mean of the tokens, or of all places with those of padding, by the spread of the tokens about it."""
+
     def formula(values, r, rows):
         tokens = [row["tokens"] for row in rows]
-        centre = fsum(map(lambda v, t: v * t, values, tokens)) / sum(tokens)
+        places = len(rows) * max(tokens) if padded else sum(tokens)
+        centre = fsum(map(lambda v, t: v * t, values, tokens)) / places
         squares = fsum(map(lambda v, t: (v - centre) ** 2 * t, values, tokens))
-        return [(v - centre) / sqrt(max(squares / (sum(tokens) - ddof), least) + more) for v in values]
+        scale = sqrt(max(squares / (sum(tokens) - ddof), least) + more) if divided else 1
+        return [(v - centre) / scale for v in values]
 
     return formula
 
 
 WHITENED, NORMALIZED = over_tokens(1, 0.0, 1e-8), over_tokens(0, 1e-8)
+LESS_MEAN, OF_SKYRL = over_tokens(0, 0, divided=False), over_tokens(0, 1e-8, padded=True)
 
 
-def less_mean_over_tokens(values, r, rows):
-    tokens = [row["tokens"] for row in rows]
-    return [value - fsum(map(lambda v, t: v * t, values, tokens)) / sum(tokens) for value in values]
-
-
-def of_skyrl(before=no_more):
-    """Less the mean of all places, those of padding included, by the spread of the tokens about it."""
-
-    def formula(values, r, rows):
-        values, tokens = before(values, r, rows), [row["tokens"] for row in rows]
-        centre = fsum(map(lambda v, t: v * t, values, tokens)) / (len(rows) * max(tokens))
-        squares = fsum(map(lambda v, t: (v - centre) ** 2 * t, values, tokens))
-        return [(value - centre) / sqrt(max(squares / sum(tokens), 1e-8)) for value in values]
-
-    return formula
-
-
-def less_mean_of_all(values, r, rows):
-    return [min(max(x - mean(r), -10.0), 10.0) for x in r]
+def whitened_by_skyrl(values, r, rows):
+    return OF_SKYRL(WHITENED(values, r, rows), r, rows)
 
 
 def by_share_of_zeros(f_norm=1.0):
     return lambda values, r, rows: [len(r) / max(1, sum(x != 0 for x in r)) * value / f_norm for value in values]
 
 
-def less_greedy(values, r, rows):
-    return [x - row["greedy"] for x, row in zip(r, rows, strict=True)]
-
-
 OFF, STD_OFF = {"norm_adv_by_std_in_grpo": False}, {"grpo_norm_by_std": False}
 SUM, RAW = {"multi_objective_aggregation": "normalize_then_sum"}, {"normalize_rewards": False}
 GROUP, CLIP = {"use_leave_one_out_baseline": False}, {"reward_clip_range": [0, 0.5]}
-BATCH, UNCLIPPED = {"advantage_batch_normalize": True}, {"reward.clip_range": None}
-NARROW, UNSCALED = {"reward.clip_range": [-0.25, 0.5]}, {"algo.advantage.no_std_norm": True}
-
-
-def ten(formula):
-    return clipped(formula, -10, 10)
-
-
-def first_clipped(formula):
-    return lambda r, rows: formula([min(max(x, 0), 0.5) for x in r], rows)
-
+NORMAL, BATCH = {"normalize_advantages": True}, {"advantage_batch_normalize": True}
+UNCLIPPED, NARROW = {"reward.clip_range": None}, {"reward.clip_range": [-0.25, 0.5]}
+UNSCALED, HALF = {"algo.advantage.no_std_norm": True}, {"epsilon": 0.5}
+TEN = (-10, 10)
 
 CASES = [
-    ("trl-grpo", {}, scaled(1e-4), no_more),
     *(("trl-grpo", {"scale_rewards": value}, scaled(1e-4), no_more) for value in ("group", True)),
     *(("trl-grpo", {"scale_rewards": value}, centred, no_more) for value in ("none", False)),
     ("trl-grpo", {"scale_rewards": "batch"}, centred, by_std_of_all_rewards),
-    ("trl-grpo-batch", {}, centred, by_std_of_all_rewards),
     ("trl-grpo-none", {}, centred, no_more),
     *(("trl-grpo", SUM | {"scale_rewards": value}, scaled(1e-4), of_trl) for value in ("group", "batch", "none")),
     ("trl-gdpo", {}, scaled(1e-4), of_trl),
-    ("trl-rloo", {}, RLOO, no_more),
-    ("trl-rloo", {"normalize_advantages": True}, RLOO_OF_OTHERS, of_trl),
+    ("trl-rloo", NORMAL, RLOO_OF_OTHERS, of_trl),
     ("trl-rloo", CLIP, first_clipped(RLOO), no_more),
-    ("trl-rloo", {"normalize_advantages": True} | CLIP, first_clipped(RLOO_OF_OTHERS), of_trl),
+    ("trl-rloo", NORMAL | CLIP, first_clipped(RLOO_OF_OTHERS), of_trl),
     ("trl-rloo-normalized", CLIP, first_clipped(RLOO_OF_OTHERS), of_trl),
-    ("trl-async-grpo", {}, scaled(1e-8, ddof=0), no_more),
-    *((name, {}, verl(), no_more) for name in ("verl-grpo", "verl-grpo-vectorized", "skyrl-grpo")),
-    *((name, {"epsilon": 0.5}, verl(0.5), no_more) for name in ("verl-grpo", "verl-grpo-vectorized", "skyrl-grpo")),
+    *((name, HALF, verl(0.5), no_more) for name in ("verl-grpo", "verl-grpo-vectorized", "skyrl-grpo")),
     *((name, OFF, CENTRED_BY_VERL, no_more) for name in ("verl-grpo", "verl-grpo-vectorized")),
-    *((name, {}, CENTRED_BY_VERL, no_more) for name in ("verl-dr-grpo", "verl-dr-grpo-vectorized", "skyrl-dr-grpo")),
-    ("verl-rloo", {}, unless_alone(less_others, itself), no_more),
-    ("verl-rloo-vectorized", {}, RLOO, no_more),
     ("verl-gdpo", {}, verl(), WHITENED),
-    ("verl-gdpo", {"epsilon": 0.5}, verl(0.5), WHITENED),
+    ("verl-gdpo", HALF, verl(0.5), WHITENED),
     ("verl-gdpo", OFF, CENTRED_BY_VERL, WHITENED),
-    ("verl-grpo-passk", {}, pass_at_k(1e-6), no_more),
-    ("verl-grpo-passk", {"epsilon": 0.5}, pass_at_k(0.5), no_more),
+    ("verl-grpo-passk", HALF, pass_at_k(0.5), no_more),
     ("verl-grpo-passk", OFF, pass_at_k(), no_more),
-    ("verl-reinforce-plus-plus", {}, as_it_is, WHITENED),
-    ("verl-reinforce-plus-plus-baseline", {}, CENTRED_BY_VERL, WHITENED),
-    ("verl-opo", {}, unless_alone(by_length, itself), no_more),
-    ("verl-gpg", {}, CENTRED_BY_VERL, by_share_of_zeros()),
     ("verl-gpg", {"f_norm": 4.0}, CENTRED_BY_VERL, by_share_of_zeros(4.0)),
-    ("verl-remax", {}, as_it_is, less_greedy),
-    ("openrlhf-rloo", {}, ten(RLOO_OF_OTHERS), no_more),
+    ("verl-remax", {}, as_it_is, lambda values, r, rows: [x - row["greedy"] for x, row in zip(r, rows, strict=True)]),
     ("openrlhf-rloo", UNCLIPPED, RLOO_OF_OTHERS, no_more),
-    ("openrlhf-dr-grpo", {}, ten(centred), no_more),
+    ("openrlhf-dr-grpo", {}, clipped(centred, *TEN), no_more),
     ("openrlhf-dr-grpo", NARROW, clipped(centred, -0.25, 0.5), no_more),
-    ("openrlhf-group-norm", {}, ten(unless_alone(scaled(1e-9), lambda x: None)), no_more),
-    ("openrlhf-reinforce", {}, ten(as_it_is), NORMALIZED),
-    ("openrlhf-reinforce", UNSCALED, ten(as_it_is), less_mean_over_tokens),
-    ("openrlhf-reinforce-baseline", {}, ten(centred), NORMALIZED),
-    ("openrlhf-reinforce-baseline", UNSCALED | UNCLIPPED, centred, less_mean_over_tokens),
+    ("openrlhf-group-norm", {}, clipped(unless_alone(scaled(1e-9), none), *TEN), no_more),
+    ("openrlhf-reinforce", {}, clipped(as_it_is, *TEN), NORMALIZED),
+    ("openrlhf-reinforce", UNSCALED, clipped(as_it_is, *TEN), LESS_MEAN),
+    ("openrlhf-reinforce-baseline", UNSCALED | UNCLIPPED, centred, LESS_MEAN),
     ("openrlhf-reinforce-baseline", NARROW, clipped(centred, -0.25, 0.5), NORMALIZED),
-    ("openrlhf-flash-reinforce", {}, as_it_is, less_mean_of_all),
+    ("openrlhf-flash-reinforce", {}, as_it_is, lambda values, r, rows: clipped(centred, *TEN)(r, rows)),
     ("skyrl-grpo", STD_OFF, CENTRED_BY_VERL, no_more),
-    ("skyrl-grpo", BATCH, verl(), of_skyrl()),
-    ("skyrl-grpo", BATCH | STD_OFF, CENTRED_BY_VERL, of_skyrl()),
-    ("skyrl-dr-grpo", BATCH, CENTRED_BY_VERL, of_skyrl()),
-    ("skyrl-rloo", {}, RLOO, no_more),
-    ("skyrl-rloo", BATCH, RLOO, of_skyrl()),
-    ("skyrl-reinforce-plus-plus", {}, as_it_is, WHITENED),
-    ("skyrl-reinforce-plus-plus", BATCH, as_it_is, of_skyrl(WHITENED)),
-    ("skyrl-maxrl", {}, unless_alone(by_mean(1e-6), itself), no_more),
-    ("skyrl-maxrl", {"epsilon": 0.25} | BATCH, unless_alone(by_mean(0.25), itself), of_skyrl()),
-    ("nemo-rl-grpo", {}, by_others(), no_more),
+    ("skyrl-grpo", BATCH, verl(), OF_SKYRL),
+    ("skyrl-grpo", BATCH | STD_OFF, CENTRED_BY_VERL, OF_SKYRL),
+    ("skyrl-dr-grpo", BATCH, CENTRED_BY_VERL, OF_SKYRL),
+    ("skyrl-rloo", BATCH, RLOO, OF_SKYRL),
+    ("skyrl-reinforce-plus-plus", BATCH, as_it_is, whitened_by_skyrl),
+    ("skyrl-maxrl", {"epsilon": 0.25} | BATCH, unless_alone(by_mean(0.25), itself), OF_SKYRL),
     ("nemo-rl-grpo", RAW, by_others(normalize=False), no_more),
     ("nemo-rl-grpo", GROUP, by_others(leave_one_out=False), no_more),
     ("nemo-rl-grpo", RAW | GROUP, by_others(leave_one_out=False, normalize=False), no_more),
     ("nemo-rl-grpo-group", RAW, by_others(leave_one_out=False, normalize=False), no_more),
     ("nemo-rl-gdpo", {}, by_others(), of_nemo_rl),
-    ("nemo-rl-gdpo", RAW, by_others(normalize=False), of_nemo_rl),
-    ("nemo-rl-gdpo", GROUP, by_others(leave_one_out=False), of_nemo_rl),
     ("nemo-rl-gdpo", RAW | GROUP, by_others(leave_one_out=False, normalize=False), of_nemo_rl),
-    ("nemo-rl-reinforce-plus-plus", {}, centred, NORMALIZED),
     ("nemo-rl-reinforce-plus-plus", {"minus_baseline": False}, as_it_is, NORMALIZED),
-    ("prime-rl-grpo", {}, centred, no_more),
     ("prime-rl-max-rl", {}, lambda r, rows: by_mean(0.0)(r, rows) if mean(r) > 0 else [0.0] * len(r), no_more),
-    ("verifiers", {}, centred, no_more),
 ]
-
-
-# ── from rows to advantages ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def restated(frame, names, weights, formula, of_all, *, trl, each):
     """The advantage of each row, by formulas.
 
-    Args:
-        frame: The rollouts.
-        names: Their columns of rewards.
-        weights: The weight of each.
-        formula: The formula of a group.
-        of_all: What follows over all groups.
-        trl: Whether a row with any reward is scored, and others get 0.
-        each: Whether the formula is that of each reward, and its results are added; or of the sum of the rewards.
+    ``trl`` says that a row with any reward is scored, and others get 0; ``each`` that the formula is that of each reward, and its results
+    are added, and not that of the sum of the rewards.
     """
     rows = [row | {"at": at} for at, row in enumerate(frame.fill_nan(None).to_dicts())]
     scored = [row for row in rows if (any if trl else all)(row[name] is not None for name in names)]
-    totals = {
-        row["at"]: fsum(weight * (row[name] or 0.0) for name, weight in zip(names, weights, strict=True))
-        for row in scored
-    }
-    parts = [({row["at"]: row[name] for row in scored}, weight) for name, weight in zip(names, weights, strict=True)]
+    pairs = list(zip(names, weights, strict=True))
+    totals = {row["at"]: fsum(weight * (row[name] or 0.0) for name, weight in pairs) for row in scored}
+    parts = [({row["at"]: row[name] for row in scored}, weight) for name, weight in pairs]
     found = dict.fromkeys(totals, 0.0)
     for rewards, weight in parts if each else [(totals, 1.0)]:
         for task in {row["task_id"] for row in scored}:
@@ -309,37 +248,24 @@ def restated(frame, names, weights, formula, of_all, *, trl, each):
     return [found.get(at, 0.0 if trl else None) for at in range(len(rows))]
 
 
-def is_close(ours, theirs):
-    """Whether advantages are as close as float32 allows, beside the greatest of them."""
-    most = max((abs(value) for value in theirs if value is not None), default=0.0)
-    expected = [None if value is None else pytest.approx(value, rel=1e-4, abs=1e-5 * most) for value in theirs]
-    return ours == expected
-
-
-@pytest.mark.parametrize(
-    ("like", "options", "formula", "of_all"), CASES, ids=[" ".join(map(str, case[:2])) for case in CASES]
-)
-def test_a_combination_of_options_is_its_formula(like, options, formula, of_all):
-    estimator = ESTIMATORS[like].with_options(options, like)
-    given = {"length": "tokens", "baseline": "greedy", "options": options}
-    trl = like.startswith("trl-")
-    for seed in range(SEEDS):
-        frame = draw(seed)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_combination_of_options_is_its_formula(seed):
+    frame = draw(seed)
+    for like, options, formula, of_all in CASES:
+        estimator = ESTIMATORS[like].with_options(options, like)
         names = ["reward", "other"] if estimator.several or seed == SEEDS - 1 else ["reward"]
-        weights = WEIGHTS[: len(names)] if estimator.takes_weights else [1.0] * len(names)
-        chosen = {"weights": weights} if estimator.takes_weights else {}
-        ours = assay.advantages(frame, "task_id", like=like, reward=names, **chosen, **given).frame["advantage"]
-        theirs = restated(frame, names, weights, formula, of_all, trl=trl, each=estimator.several)
-        assert is_close(ours.to_list(), theirs), seed
+        given = {"length": "tokens", "baseline": "greedy", "options": options, "weights": WEIGHTS[: len(names)]}
+        ours = assay.advantages(frame, "task_id", like=like, reward=names, **given).frame["advantage"].to_list()
+        trl = like.startswith("trl-")
+        theirs = restated(frame, names, given["weights"], formula, of_all, trl=trl, each=estimator.several)
+        # as close as float32 allows, beside the greatest of them
+        most = max((abs(value) for value in theirs if value is not None), default=0.0)
+        close = [None if value is None else pytest.approx(value, rel=1e-4, abs=1e-5 * most) for value in theirs]
+        assert ours == close, (like, options)
 
 
-def test_every_estimator_and_each_of_its_options_is_drawn():
+def test_each_option_of_every_estimator_is_drawn():
     drawn = {(like, option) for like, options, *_ in CASES for option in options}
-    weights = {"reward_weights", "gdpo_reward_weights"}
-    presets = {"trl-rloo-normalized", "verl-dr-grpo-passk", "nemo-rl-grpo-group"}
-    assert {*ESTIMATORS} - {like for like, *_ in CASES} <= presets
+    weights = {"reward_weights", "gdpo_reward_weights", "reward.clip_range"}
     for like, estimator in ESTIMATORS.items():
-        assert {(like, option) for option in estimator.options if option not in weights} - drawn <= {
-            (name, "reward.clip_range") for name in ESTIMATORS if name.startswith("openrlhf-")
-        }
-    assert len(CASES) * SEEDS >= 300
+        assert {(like, option) for option in estimator.options if option not in weights} <= drawn

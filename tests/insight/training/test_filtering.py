@@ -35,25 +35,25 @@ def test_the_groups_that_the_packages_keep():
             assert kept(ast.literal_eval(rewards), case["package"]) is (value is not evicted), rewards
 
 
-@pytest.mark.parametrize(
-    ("rewards", "keepers"),
-    [
-        ([1.0, 0.0], "verl skyrl openrlhf nemo-rl prime-rl"),
-        ([1.0, 1.0], ""),
-        ([0.5, 0.5], "openrlhf"),
-        ([0.1, 0.1, 0.1], "verl openrlhf"),
-        ([0.0], "verl skyrl"),
-        ([0.3], "verl skyrl openrlhf"),
-        ([2.0, 0.0], "verl skyrl nemo-rl prime-rl"),
-        ([1.0, None, 0.0], "verl skyrl openrlhf nemo-rl prime-rl"),
-        ([None, None], ""),
-        # equal in float32, in which NeMo-RL and prime-rl compute
-        ([0.3, 0.30000000000000004], "verl skyrl openrlhf"),
-    ],
-)
-def test_each_rule(rewards, keepers):
+RULES = [
+    ([1.0, 0.0], "verl skyrl openrlhf nemo-rl prime-rl"),
+    ([1.0, 1.0], ""),
+    ([0.5, 0.5], "openrlhf"),
+    ([0.1, 0.1, 0.1], "verl openrlhf"),
+    ([0.0], "verl skyrl"),
+    ([0.3], "verl skyrl openrlhf"),
+    ([2.0, 0.0], "verl skyrl nemo-rl prime-rl"),
+    ([1.0, None, 0.0], "verl skyrl openrlhf nemo-rl prime-rl"),
+    ([None, None], ""),
+    # equal in float32, in which NeMo-RL and prime-rl compute
+    ([0.3, 0.30000000000000004], "verl skyrl openrlhf"),
+]
+
+
+def test_each_rule():
     likes = ("verl", "skyrl", "openrlhf", "nemo-rl", "prime-rl")
-    assert [like for like in likes if kept(rewards, like)] == keepers.split()
+    for rewards, keepers in RULES:
+        assert [like for like in likes if kept(rewards, like)] == keepers.split(), rewards
 
 
 def test_rows_keep_their_order_and_what_is_left_out_is_counted():

@@ -19,7 +19,7 @@ def test_pass_at_k_of_the_worked_cases():
     assert [pass_hat_k(*triple) for triple in case.input["n_c_k"]] == case.expect["pass_hat_k"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 7])
+@pytest.mark.parametrize("n", [1, 2, 6])
 def test_all_subsets_of_a_group(n):
     rng = random.Random(n)
     rewards = sorted(rng.choice((0.0, 0.25, 0.5, 1.0)) for _ in range(n))
@@ -94,25 +94,6 @@ def test_what_evaluators_return():
     assert compared == 13 + 13 + 14 * 3
 
 
-def test_nemo_gym_and_verl_estimate_otherwise():
-    """NeMo-Gym's pass@k of 0 and 1, in percent, is the exact one; verl draws rows again, a thousand times."""
-    gym = [case for case in published() if case["package"] == "nemo-gym"]
-    drawn = [case for case in published() if case["function"] == "process_validation_metrics"]
-    assert (len(gym), len(drawn)) == (2, 2)
-    for case in gym:
-        for k in range(1, 5):
-            tasks = [(len(task), sum(row["reward"] for row in task)) for task in case["inputs"]["tasks"]]
-            exact = 100 * sum(pass_at_k(n, c, k) for n, c in tasks) / len(tasks)
-            assert case["output"][f"pass@{k}/accuracy"] == pytest.approx(exact)
-    for case in drawn:
-        n, c = len(case["inputs"]["acc"]), sum(case["inputs"]["acc"])
-        for k in (2, 4):
-            # a draw with replacement misses each passing row more often
-            replaced = 1 - ((n - c) / n) ** k
-            assert case["output"][f"best@{k}/mean"] == pytest.approx(replaced, abs=0.05)
-            assert case["output"][f"best@{k}/mean"] < pass_at_k(n, c, k)
-
-
 def test_the_best_of_large_groups():
     assert sum(best_weights(5000, 64)) == pytest.approx(1, abs=1e-11)
     exact = [math.comb(i - 1, 63) / math.comb(5000, 64) for i in range(64, 5001)]
@@ -132,17 +113,14 @@ def by_enumeration(counts, n, k):
     return {count: float(share / subsets) for count, share in zip(counts, shares, strict=True)}
 
 
-@pytest.mark.parametrize("seed", range(sized(60, 20)))
-def test_shares_of_the_lead_are_those_of_all_subsets(seed):
-    rng = random.Random(seed)
-    n = rng.randint(1, 9)
-    votes = [rng.choice("aabc") if rng.random() < 0.8 else None for _ in range(n)]
-    counts = tuple(sorted(votes.count(answer) for answer in {*votes} - {None}))
-    for k in range(1, n + 1):
-        assert leader_shares(counts, n, k) == pytest.approx(by_enumeration(counts, n, k), abs=1e-15)
-
-
-def test_shares_of_the_lead_at_the_edges():
+def test_shares_of_the_lead_are_those_of_all_subsets():
+    for seed in range(sized(60, 12)):
+        rng = random.Random(seed)
+        n = rng.randint(1, 8)
+        votes = [rng.choice("aabc") if rng.random() < 0.8 else None for _ in range(n)]
+        counts = tuple(sorted(votes.count(answer) for answer in {*votes} - {None}))
+        for k in range(1, n + 1):
+            assert leader_shares(counts, n, k) == pytest.approx(by_enumeration(counts, n, k), abs=1e-15), seed
     assert leader_shares((), 5, 3) == {}
     assert leader_shares((1,) * 256, 256, 8) == pytest.approx({1: 1 / 256})
     assert leader_shares((100, 156), 256, 256) == {100: 0.0, 156: 1.0}

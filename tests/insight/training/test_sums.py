@@ -73,27 +73,24 @@ def by_place(groups):
     return list(itertools.chain(*zip(*groups, strict=True)))
 
 
-@pytest.mark.parametrize("size", [*range(1, 36), 63, 64, 65, 100, 128, 129, 257, 511, 1000, 2049])
-def test_each_order_is_that_of_its_kernel(size):
-    rng = random.Random(size)
-    groups = [[single(rng.gauss(0, 1)) for _ in range(size)] for _ in range(3)]
-    narrow = pl.Series(by_place(groups), dtype=pl.Float32)
-    assert torch_sum(narrow, size).to_list() == [torch_row(group) for group in groups]
-    assert plain_sum(narrow, size).to_list() == [added(group) for group in groups]
-    assert strided_sum(0, 3)(narrow, size).to_list() == [row_sum(group) for group in groups]
-    assert strided_sum(0, 4)(narrow, size).to_list() == [cascade(group) for group in groups]
-    wide = [[rng.random() for _ in range(size)] for _ in range(3)]
-    assert numpy_sum(pl.Series(by_place(wide)), size).to_list() == [numpy_row(group) for group in wide]
+def test_each_order_is_that_of_its_kernel():
+    for size in (*range(1, 36), 63, 64, 65, 100, 128, 129, 257, 511, 1000, 2049):
+        rng = random.Random(size)
+        groups = [[single(rng.gauss(0, 1)) for _ in range(size)] for _ in range(3)]
+        narrow = pl.Series(by_place(groups), dtype=pl.Float32)
+        kernels = {torch_sum: torch_row, plain_sum: added, strided_sum(0, 3): row_sum, strided_sum(0, 4): cascade}
+        for fold, kernel in kernels.items():
+            assert fold(narrow, size).to_list() == [kernel(group) for group in groups], (size, kernel)
+        wide = [[rng.random() for _ in range(size)] for _ in range(3)]
+        assert numpy_sum(pl.Series(by_place(wide)), size).to_list() == [numpy_row(group) for group in wide], size
 
 
 def test_columns_of_a_matrix():
     """Four columns at a time, or 32, are added in blocks; the rest of them by fours."""
     kinds = {width: [strided_sum(place, width) for place in range(width)] for width in (1, 3, 5, 9, 33)}
-    assert kinds[1] == [torch_sum]
-    assert kinds[3] == [sums._by_fours] * 3
-    assert kinds[5] == [sums._in_blocks] * 4 + [sums._by_fours]
-    assert kinds[9] == [sums._by_fours] * 9
-    assert kinds[33] == [sums._in_blocks] * 32 + [sums._by_fours]
+    blocks, fours = sums._in_blocks, sums._by_fours
+    assert (kinds[1], kinds[3], kinds[9]) == ([torch_sum], [fours] * 3, [fours] * 9)
+    assert (kinds[5], kinds[33]) == ([blocks] * 4 + [fours], [blocks] * 32 + [fours])
 
 
 def test_sizes_follow_each_other():
@@ -108,5 +105,5 @@ def test_what_is_too_large_for_an_order_is_added_in_float64(monkeypatch, limit):
     monkeypatch.setattr(sums, limit, 2)
     values = [single(value / 10) for value in range(1, 9)]
     groups = [values[:4], values[4:]]
-    found = sums_of_groups(pl.Series(by_place(groups), dtype=pl.Float32), pl.Series([4, 4]), torch_sum)
-    assert found.to_list() == [single(sum(group)) for group in groups]
+    sums_of_both = sums_of_groups(pl.Series(by_place(groups), dtype=pl.Float32), pl.Series([4, 4]), torch_sum)
+    assert sums_of_both.to_list() == [single(sum(group)) for group in groups]
