@@ -31,22 +31,31 @@ _TRIPLE = ("text", "expected", "typed", "params")
 _GOLD = {"typed": pl.String, "expected": pl.String, "object": pl.String, "golds": pl.UInt32}
 
 
-def outcomes_of(scorer: Function, calls: Sequence[Call], limits: Limits | None = None) -> list[Outcome]:
+def outcomes_of(
+    scorer: Function, calls: Sequence[Call], limits: Limits | None = None, *, several: bool = False
+) -> list[Outcome]:
     """Score outputs with a function, each with its expected value and params; this is the definition.
 
-    An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``. For a built-in function, a list
-    is a list of golds: the best score counts.
+    An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``. For a built-in function, and if
+    there are ``several``, a list is a list of golds: the best score counts.
     """
-    if not scorer.builtin:
-        late = partial(_failed, scorer)
-        return each(partial(_outcome, scorer), calls, limits, late)
-    golds = [[*golds_of(expected)] or [None] if is_listed(expected) else [expected] for _, expected, _ in calls]
+    golds = [_golds(scorer, expected, several) for _, expected, _ in calls]
     alone = [(text, gold, params) for (text, _, params), own in zip(calls, golds, strict=True) for gold in own]
-    rewards: Sequence[float | Exception | None] = [None] * len(alone)
     if scorer.many is not None:
         rewards = scorer.many(alone, None if limits is None else replace(limits, check=scorer.name))
-    outcomes = map(partial(_outcome, scorer), alone, rewards)
-    return [best_of([next(outcomes) for _ in own]) for own in golds]
+        outcomes = [_outcome(scorer, call, reward) for call, reward in zip(alone, rewards, strict=True)]
+    else:
+        outcomes = each(partial(_outcome, scorer), alone, None if scorer.builtin else limits, partial(_failed, scorer))
+    remaining = iter(outcomes)
+    return [best_of([next(remaining) for _ in own]) for own in golds]
+
+
+def _golds(scorer: Function, expected: Any, several: bool) -> list[Any]:
+    if scorer.builtin and is_listed(expected):
+        return golds_of(expected) or [None]
+    if several and not scorer.builtin:
+        return [mended(gold) if isinstance(gold, str) else gold for gold in expected if gold is not None] or [None]
+    return [expected]
 
 
 def _failed(scorer: Function, message: str) -> Outcome:
@@ -107,7 +116,7 @@ def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
     return frame.select_seq(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
 
 
-def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> pl.Series:
+def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None, *, several: bool = False) -> pl.Series:
     """``outcomes_of`` on a batch: for each function, its twin if it has one, and the function itself on rows that the twin leaves null."""
     frame = pl.DataFrame([series.alias(name) for series, name in zip(columns, (*_TRIPLE, "fn"), strict=True)])
     frame = frame.with_row_index("at")
@@ -118,8 +127,8 @@ def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> 
             continue
         # a user's twin runs even on a small batch, so that a broken one is always reported
         if scorer.expr is None or (scorer.builtin and is_small(columns[0])):
-            answers.append(_call(scorer, part, limits))
-        elif scorer.builtin and part["typed"].str.starts_with("[").any():
+            answers.append(_call(scorer, part, limits, several=several))
+        elif (scorer.builtin or several) and part["typed"].str.starts_with("[").any():
             answers.append(_answer_golds(scorer, part, limits))
         else:
             answers += _run_twins(scorer, part, limits)
@@ -127,7 +136,7 @@ def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> 
     return result.select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
-def _call(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -> pl.DataFrame:
+def _call(scorer: Function, rows: pl.DataFrame, limits: Limits | None, *, several: bool = False) -> pl.DataFrame:
     """Call a function once for each distinct text, expected value and params, the latter two as JSON text."""
     triples = rows.select_seq(_TRIPLE).rows()
     distinct = [*dict.fromkeys(triples)]
@@ -136,7 +145,7 @@ def _call(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -> pl.Dat
         (text, expected if typed is None else read(typed), {} if params is None else read(params))
         for text, expected, typed, params in distinct
     ]
-    by_triple = dict(zip(distinct, outcomes_of(scorer, calls, limits), strict=True))
+    by_triple = dict(zip(distinct, outcomes_of(scorer, calls, limits, several=several), strict=True))
     outcomes = [by_triple[triple] for triple in triples]
     fields = {name: [getattr(outcome, name) for outcome in outcomes] for name in ANSWER}
     return pl.DataFrame({"at": rows["at"], **fields}, schema={"at": pl.UInt32, **ANSWER})
@@ -148,7 +157,7 @@ def _answer_golds(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -
     lists = rows.filter(listed).drop("expected")
     table: list[tuple[str, str | None, str | None, int]] = []
     for text in lists["typed"].unique().to_list():
-        golds = golds_of(json.loads(text)) or [None]
+        golds = _golds(scorer, json.loads(text), several=True)
         for gold in golds:
             is_text = isinstance(gold, str | None)
             table.append((text, gold if is_text else None, None if is_text else json.dumps(gold), len(golds)))

@@ -13,7 +13,7 @@ from assay.calls.limits import NO_REWARD
 from assay.checks.base import Columns, Outcome, Row, RowAwareCheck, Traits
 from assay.errors import listed
 from assay.expressions.lane import Lane, exactly, plain, plain_type, rowwise, text
-from assay.functions.answers import ANSWER, MISSING, answer_batch, best_of, outcomes_of, why_batch, why_unscored
+from assay.functions.answers import ANSWER, MISSING, answer_batch, outcomes_of, why_batch, why_unscored
 from assay.functions.registry import Function, function, list_fns
 from assay.functions.request import (
     ROW_VERIFIER,
@@ -59,6 +59,9 @@ class OnRow(RowAwareCheck):
         extra=VERIFIER_FN,
     )
 
+    has_golds: bool = False
+    """Whether an expected list is a list of golds, whichever function it is."""
+
     def __init__(self, default: str = "", params: Params | None = None) -> None:
         super().__init__(params)
         self.default = default
@@ -77,7 +80,8 @@ class OnRow(RowAwareCheck):
         if request.problem or scorer is None:  # such a row is unscored, unless it decides when another check runs
             return Outcome(0.0, NO_REWARD, NO_REWARD)
         call = (row["completion"], request.expected, dict(request.params or {}))
-        return outcomes_of(scorer, [call], self.limits if scorer.builtin else None)[0]
+        limits = self.limits if scorer.builtin else None
+        return outcomes_of(scorer, [call], limits, several=self.has_golds)[0]
 
     def request_lane(self) -> Lane:
         """Return the lane of ``verifier``, a column of ``ROW_VERIFIER``."""
@@ -97,7 +101,7 @@ class OnRow(RowAwareCheck):
         def build(_: pl.Schema) -> pl.Expr:
             output = pl.when(why.col.is_null()).then(text())
             columns = [output, *(request.col.struct.field(name) for name in ("expected", "typed", "params", "fn"))]
-            run = partial(answer_batch, limits=self.limits)
+            run = partial(answer_batch, limits=self.limits, several=self.has_golds)
             return pl.map_batches(columns, run, return_dtype=pl.Struct(ANSWER), is_elementwise=True)
 
         return Lane(f"row-answer:{request.name}", build, after=(request, why))
@@ -172,8 +176,8 @@ class RowVerifierCheck(OnRow):
         return "passes the row's verifier"
 
 
-class Named(OnRow):
-    """The reward of a registered function, called with one gold and one set of params: a member of a rubric, or part of a check."""
+class _FunctionCall(OnRow):
+    """A registered function called with golds, literals or references, and params; without golds, the row's own expected value."""
 
     traits = Traits(
         bounded=False,
@@ -181,46 +185,54 @@ class Named(OnRow):
         passed_through=GOLD_COLUMNS,
         ignored_if={"target": (EXPECTED, "answer")},
     )
+    missing_message = ""
+    """Why a row has no verifier that lacks a gold or the value of a param; ``""`` if it has one."""
 
-    def columns(self) -> Columns:
-        return replace(super().columns(), extra=None)
+    def __init__(
+        self, fn: str, expected: Sequence[Any] | None, fn_params: Mapping[str, Any], params: Any = None
+    ) -> None:
+        super().__init__(fn, params)
+        self.expected = None if expected is None else tuple(expected)
+        self.has_golds = self.expected is not None and len(self.expected) > 1
+        self.fn_params = dict(fn_params)
 
-    def __init__(self, fn: str, params: Mapping[str, Any] | None = None, gold: Any = None, missing: str = "") -> None:
-        super().__init__(fn)
-        # NOTE: one class serves every function, so `type`, a class attribute elsewhere, is set on the instance
-        self.type = fn  # type: ignore[misc]
-        self.fn_params = dict(params or {})
-        self.slot, self.no_gold = gold, missing
+    @property
+    def scorer(self) -> Function | None:
+        """The registered function."""
+        return function(self.default)
+
+    @property
+    def is_builtin_function(self) -> bool:
+        """Whether the function is part of Assay: its scores are 0 and 1."""
+        return self.scorer is not None and self.scorer.builtin
 
     @property
     def _needs_gold(self) -> bool:
-        scorer = function(self.default)
-        return bool(self.no_gold) and (self.slot is not None or (scorer is not None and scorer.builtin))
+        return bool(self.missing_message) and (self.expected is not None or self.is_builtin_function)
 
     def verifier(self, row: Row) -> RowVerifier:
         params = {name: resolved(value, row) for name, value in self.fn_params.items()}
         unknown = any(value is None and isinstance(self.fn_params[name], Reference) for name, value in params.items())
-        if self.slot is None:
+        if self.expected is None:
             column = gold_column(row)
-            expected = None if column is None else row[column]
-        elif isinstance(self.slot, list):
-            expected = [resolved(item, row) for item in self.slot]
+            golds = [None if column is None else row[column]]
         else:
-            expected = resolved(self.slot, row)
+            golds = [resolved(item, row) for item in self.expected]
+        expected = golds if self.has_golds else golds[0]
         request = read_verifier({EXPECTED: expected, PARAMS: params}, self.default)
         if unknown or (self._needs_gold and is_absent(request.expected)):
-            return RowVerifier(self.default, problem=self.no_gold)
+            return RowVerifier(self.default, problem=self.missing_message)
         return request
 
     def request_lane(self) -> Lane:
-        called_with = repr((sorted(self.fn_params.items()), type(self.slot), self.slot, self.no_gold))
+        called_with = repr((sorted(self.fn_params.items()), self.expected, self.missing_message))
         digest = hashlib.sha256(called_with.encode("utf-8", "backslashreplace")).hexdigest()[:16]
         return Lane(f"registered:{self.default}:{digest}", self._request_expr)
 
     def _request_expr(self, schema: pl.Schema) -> pl.Expr:
-        golds = self.slot if isinstance(self.slot, list) else [self.slot]
-        references = [value for value in (*golds, *self.fn_params.values()) if isinstance(value, Reference)]
-        own = gold_column(schema) if self.slot is None else None
+        values = (*(self.expected or ()), *self.fn_params.values())
+        references = [value for value in values if isinstance(value, Reference)]
+        own = gold_column(schema) if self.expected is None else None
         names = [name for name in dict.fromkeys((own, *columns_of(references))) if name in schema]
         if not names:
             return _struct(struct_of(self.verifier({})), {})
@@ -228,14 +240,15 @@ class Named(OnRow):
         if gold is None:
             whole = pl.struct(exactly(str(name)) for name in names)
             return rowwise(whole, lambda row: struct_of(self.verifier(row)), ROW_VERIFIER)
-        problem = pl.lit(self.no_gold if self._needs_gold else None, dtype=pl.String)
+        problem = pl.lit(self.missing_message if self._needs_gold else None, dtype=pl.String)
         problem = pl.when(gold["expected"].is_null() & gold["typed"].is_null()).then(problem)
         constant = struct_of(read_verifier({PARAMS: self.fn_params}, self.default))
         return _struct(constant, {**gold, "problem": problem})
 
     def _gold_exprs(self, schema: pl.Schema, own: str | None) -> dict[str, pl.Expr] | None:
-        reference = self.slot if own is None else Reference((Path((own,)),))
-        if not isinstance(reference, Reference) or any(isinstance(v, Reference) for v in self.fn_params.values()):
+        (reference, *others) = self.expected or [None if own is None else Reference((Path((own,)),))]
+        by_row = [*others, *(value for value in self.fn_params.values() if isinstance(value, Reference))]
+        if not isinstance(reference, Reference) or by_row:
             return None
         nothing = pl.lit(None, dtype=pl.String)
         if reference.is_template:
@@ -247,6 +260,18 @@ class Named(OnRow):
         if plain_type(dtype) == pl.String:
             return {"expected": plain(values, dtype), "typed": nothing}
         return {"expected": nothing, "typed": values.cast(pl.String)} if dtype.is_integer() else None
+
+
+class Named(_FunctionCall):
+    """The reward of a registered function with the row's own expected value: a member of a rubric."""
+
+    def __init__(self, fn: str, params: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fn, None, params or {})
+        # NOTE: one class serves every function, so `type`, a class attribute elsewhere, is set on the instance
+        self.type = fn  # type: ignore[misc]
+
+    def columns(self) -> Columns:
+        return replace(super().columns(), extra=None)
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         if gold_column(schema) is not None:
@@ -269,20 +294,18 @@ class FunctionParams(Params):
     )
 
 
-class Registered(OnRow):
+class Registered(_FunctionCall):
     """The reward of a registered function, called with an `expected` and `params`; of several golds, the best counts."""
 
     type = "function"
     Params = FunctionParams
 
     def __init__(self, fn: str, expected: Sequence[Any] | None = None, params: Mapping[str, Any] | None = None) -> None:
-        super().__init__(fn, FunctionParams(name=fn))
-        self.expected = None if expected is None else tuple(expected)
-        self.fn_params = dict(params or {})
+        super().__init__(fn, expected, params or {}, FunctionParams(name=fn))
         named = [*((EXPECTED, gold) for gold in self.expected or ()), *self.fn_params.items()]
         references = tuple((name, value) for name, value in named if isinstance(value, Reference))
         read = (*(GOLD_COLUMNS if expected is None else ()), *columns_of(value for _, value in references))
-        traits = replace(Named.traits, may_read=read, passed_through=read, references=references)
+        traits = replace(self.traits, may_read=read, passed_through=read, references=references)
         self.traits = traits  # type: ignore[misc]
 
     @property
@@ -291,58 +314,23 @@ class Registered(OnRow):
         return None if self.scorer is None or self.scorer.builtin else self.scorer.fn
 
     @property
-    def scorer(self) -> Function | None:
-        """The registered function."""
-        return function(self.default)
-
-    @property
-    def is_builtin_function(self) -> bool:
-        """Whether the function is part of Assay: its scores are 0 and 1."""
-        return self.scorer is not None and self.scorer.builtin
-
-    @property
-    def parts(self) -> list[Named]:
-        """The function with each gold. A built-in function compares with all of them in one call."""
-        golds: Sequence[Any] = (None,) if self.expected is None else self.expected
-        if self.is_builtin_function and len(golds) > 1:
-            golds = [[*golds]]
-        parts = [Named(self.default, self.fn_params, gold, self.missing_message) for gold in golds]
-        for part in parts:
-            part.limits = self.limits
-        return parts
-
-    @property
-    def missing_message(self) -> str:
-        """Why a row has no gold."""
+    def missing_message(self) -> str:  # type: ignore[override]
         own = () if self.expected is not None else (EXPECTED,)
-        return f"gold is missing: {', '.join((*own, *(str(reference) for _, reference in self.traits.references))) or EXPECTED}"
+        names = (*own, *(str(reference) for _, reference in self.traits.references))
+        return f"gold is missing: {', '.join(names) or EXPECTED}"
 
     def unscored(self, row: Row) -> str | None:
         del row
         return None
 
     def missing(self, row: Row) -> str | None:
-        return self.missing_message if all(part.verifier(row).problem for part in self.parts) else None
-
-    def outcome(self, row: Row) -> Outcome:
-        outcomes = [part.outcome(row) for part in self.parts if not part.verifier(row).problem]
-        return best_of(outcomes) if outcomes else Outcome(0.0, NO_REWARD, NO_REWARD)
-
-    def answer_lane(self) -> Lane:
-        lanes = tuple(part.answer_lane() for part in self.parts)
-        if len(lanes) == 1:
-            return lanes[0]
-        answers = pl.struct(lane.col.alias(str(number)) for number, lane in enumerate(lanes))
-        best = rowwise(answers, _best_answer, pl.Struct(ANSWER))
-        return Lane(f"best-answer:{','.join(lane.name for lane in lanes)}", lambda _: best, after=lanes)
+        return self.verifier(row).problem or None
 
     def columns(self) -> Columns:
         columns = Columns.of(self.answer_lane().col)
         if not self.traits.references and (self.expected is not None or not self.is_builtin_function):
             return columns
-        problems = (part.request_lane().col.struct.field("problem") for part in self.parts)
-        missing = pl.all_horizontal(problem.is_not_null() for problem in problems)
-        return replace(columns, missing=pl.when(missing).then(pl.lit(self.missing_message)))
+        return replace(columns, missing=self.request_lane().col.struct.field("problem"))
 
     def refusals(self) -> None:
         return None
@@ -371,11 +359,3 @@ class Registered(OnRow):
 def _struct(constant: Mapping[str, Any], columns: Mapping[str, pl.Expr]) -> pl.Expr:
     fields = {name: pl.lit(constant[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
     return pl.struct(column.alias(name) for name, column in ({**fields, **columns}).items())
-
-
-def _best_answer(answers: Mapping[str, Any]) -> dict[str, Any] | None:
-    outcomes = [Outcome(**answer) for answer in answers.values() if answer is not None and answer["score"] is not None]
-    if not outcomes:
-        return None
-    best = best_of(outcomes)
-    return {name: getattr(best, name) for name in ANSWER}
