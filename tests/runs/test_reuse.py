@@ -191,9 +191,13 @@ def test_only_what_changed_runs():
 
 
 def test_a_reused_check_is_not_called(monkeypatch):
-    monkeypatch.setattr("assay.checks.text.pattern.Regex.score_expr", None, raising=True)
+    def fail(values):
+        raise LookupError("called")
+
+    failing = pl.lit("a").map_batches(fail, return_dtype=pl.Boolean)
+    monkeypatch.setattr("assay.checks.text.pattern.Regex.score_expr", lambda *_: failing)
     assay.score_file("rows.parquet", SPEC, "new.parquet", reuse="earlier.parquet")
-    with pytest.raises(TypeError, match=r"not callable"):
+    with pytest.raises(LookupError, match="called"):
         assay.score_file("rows.parquet", SPEC, "full.parquet")
 
 
