@@ -5,6 +5,7 @@ import re
 
 import polars as pl
 import pytest
+from cases import each
 
 import assay
 from assay import AssayWarning, UsageError, errors
@@ -17,7 +18,7 @@ def test_the_tree_in_the_docstring_gives_the_real_exit_codes():
     assert drawn == {error.__name__: str(error.exit_code) for error in ERRORS}
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "parent", "exit_code"),
     [
         (errors.AssayError, Exception, 1),
@@ -35,18 +36,18 @@ def test_every_error_has_its_place_and_its_exit_code(error, parent, exit_code):
     assert getattr(error, "exit_code", None) == exit_code
 
 
-@pytest.mark.parametrize("name", ["AssayWarning", *(error.__name__ for error in ERRORS)])
+@each("name", ["AssayWarning", *(error.__name__ for error in ERRORS)])
 def test_every_error_is_public(name):
     assert getattr(assay, name) is getattr(errors, name)
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@each("error", ERRORS)
 def test_an_error_reads_as_a_fact_a_blank_line_and_a_hint(error):
     assert str(error("It is so.", "Do this.")) == "It is so.\n\nDo this."
     assert str(error("It is so.")) == "It is so."
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@each("error", ERRORS)
 def test_an_error_survives_pickling_whole(error):
     back = pickle.loads(pickle.dumps(error("It is so.", "Do this.")))  # noqa: S301
     assert (type(back), back.fact, back.hint) == (error, "It is so.", "Do this.")
@@ -69,7 +70,7 @@ def test_the_problems_of_a_spec_survive_pickling():
 CHOICES = ("value", "caseSensitive", "weight", "passThreshold", "contains", "must_contain")
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "said"),
     [
         ("valu", "Did you mean `value`?"),
@@ -92,14 +93,12 @@ def test_nothing_is_guessed_where_there_is_no_choice():
     assert errors.did_you_mean("value", ()) == ""
 
 
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1_000, "1,000 rows"), (1_001, "1,001 rows")]
-)
+@each(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1_000, "1,000 rows"), (1_001, "1,001 rows")])
 def test_a_number_agrees_with_its_noun(number, text):
     assert errors.counted(number, "row") == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "shown"),
     [
         ("Rename it with --map completion=response.", 'Rename it with mapping={"completion": "response"}.'),

@@ -6,6 +6,7 @@ import re
 import polars as pl
 import pytest
 import typer.main
+from cases import each
 
 import assay
 from assay import options
@@ -33,7 +34,7 @@ FUNCTIONS = {
 SPEC = {"checks": [{"type": "contains", "value": "refund"}]}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@each("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_a_function_shows_its_options(function):
     keywords = {
         name: item for name, item in inspect.signature(function).parameters.items() if item.kind is item.KEYWORD_ONLY
@@ -46,7 +47,7 @@ def test_a_function_shows_its_options(function):
         assert f"        {name}: {option.python or option.help}\n" in function.__doc__
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@each("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_a_misspelt_option_is_named_with_a_guess(function):
     with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got an unexpected keyword argument '(kep|mappin)'"):
         function(
@@ -72,7 +73,7 @@ def test_the_command_has_the_options_of_the_function():
     }
 
 
-@pytest.mark.parametrize("width", [60, 100])
+@each("width", [60, 100])
 def test_the_help_is_grouped_whole_and_as_wide_as_the_terminal(width):
     group = typer.main.get_command(app)
     context = typer.Context(group, info_name="assay", terminal_width=width)
@@ -85,7 +86,7 @@ def test_the_help_is_grouped_whole_and_as_wide_as_the_terminal(width):
     assert [line for line in score.splitlines() if line in panels] == panels
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"function_timeout": 0}, "--function-timeout 0: expected a number of seconds above 0."),
@@ -134,7 +135,7 @@ def test_what_decides_the_results_is_what_a_resumed_run_compares(tmp_path):
 KINDS = [kind for name, kind in vars(options).items() if re.fullmatch("[A-Z][A-Za-z]+(Options|Limits)", name)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_messages_know_the_keyword_of_each_flag(kind):
     for name, (hint, option) in options_of(kind).items():
         flag = flag_of(name, option)

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from cases import each
 from pydantic import Field
 
 import assay
@@ -72,7 +73,7 @@ class Lazy(MaxWords):
     examples = (Example("one", 0.0, {"most": 2}),)
 
 
-@pytest.mark.parametrize("check", [MaxWords, RowOnly])
+@each("check", [MaxWords, RowOnly])
 def test_a_check_of_ones_own_conforms(check):
     assert assert_check_conforms(check, cases=500) > 500
 
@@ -127,9 +128,7 @@ def test_impossible_scores_are_errors_never_numbers():
     assert out["error"].to_list() == ["wild: ValueError: the score is not a number in [0, 1]"] * 4 + [None]
 
 
-@pytest.mark.parametrize(
-    ("expression", "said"), [(text().str.len_chars(), "is UInt32, not Boolean"), (pl.col("nowhere"), "cannot run")]
-)
+@each(("expression", "said"), [(text().str.len_chars(), "is UInt32, not Boolean"), (pl.col("nowhere"), "cannot run")])
 def test_an_expression_that_cannot_run_is_refused_before_a_row_is_read(expression, said):
     class Odd(MaxWords):
         """An odd one."""
@@ -225,7 +224,7 @@ class CurtRow(RowOnly):
         return ""
 
 
-@pytest.mark.parametrize("check", [Curt, CurtRow])
+@each("check", [Curt, CurtRow])
 def test_a_check_without_words_leaves_no_line(check):
     assert_check_conforms(check, cases=200)
 

@@ -1,6 +1,7 @@
 """The models around rollouts: fields of the document, two names for ids, nothing lost."""
 
 import pytest
+from cases import each
 from pydantic import ValidationError
 
 from assay.types import GenerateInputs, GenerateMetadata, GenerateOutputs, ProcessedOutputs, RolloutScore, RolloutScores
@@ -23,12 +24,12 @@ OUTPUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("model", FIELDS, ids=lambda model: model.__name__)
+@each("model", FIELDS, ids=lambda model: model.__name__)
 def test_fields_are_those_of_the_document(model):
     assert list(model.model_fields) == FIELDS[model]
 
 
-@pytest.mark.parametrize("name", ["id", "example_id"])
+@each("name", ["id", "example_id"])
 def test_ids_are_read_and_to_be_had_by_both_names(name):
     for model, rest in ((GenerateInputs, {"prompt": ["a"]}), (GenerateOutputs, OUTPUTS)):
         found = model(**rest, **{name: [7]})

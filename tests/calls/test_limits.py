@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import pytest
+from cases import each
 from pydantic import BaseModel, ConfigDict
 
 import assay
@@ -59,14 +60,14 @@ def judged(kind):
     return {"verifiers": {"checks": [{"type": "sleepy"}]}, "checks": [Sleepy]}
 
 
-@pytest.mark.parametrize("kind", ["function", "class", "check"])
+@each("kind", ["function", "class", "check"])
 def test_a_call_that_takes_too_long_scores_0_and_says_so(kind):
     found = assay.score(ROWS, **judged(kind), function_timeout=0.2)
     assert found["reward"].to_list() == [0.0 if late else 1.0 for late in LATE]
     assert [error is not None and error.endswith(SAID) for error in found["error"]] == LATE
 
 
-@pytest.mark.parametrize("kind", ["function", "class", "check"])
+@each("kind", ["function", "class", "check"])
 def test_limits_that_nobody_reaches_change_nothing(kind):
     rows = [row for row in ROWS if row["completion"] != "7"]
     given = judged(kind)
@@ -80,7 +81,7 @@ def test_verifiers_that_were_loaded_before_keep_no_limits_of_a_run():
     assert score_rows(ROWS[:3], [verifier])[0]["reward"] == 1.0
 
 
-@pytest.mark.parametrize("kind", ["class", "check", "function"])
+@each("kind", ["class", "check", "function"])
 def test_members_of_a_rubric_are_bounded_as_they_are_alone(kind):
     given = judged(kind)
     if kind == "function":

@@ -1,5 +1,7 @@
 """What several test modules share: data that is not part of the project, and verifiers over it."""
 
+import functools
+import inspect
 import os
 from pathlib import Path
 
@@ -27,6 +29,33 @@ LONG = "ASSAY_LONG" in os.environ
 def sized(full, short):
     """How many cases a test draws: enough to hold what was found in the full number, which takes too long for every run."""
     return full if LONG else short
+
+
+def each(names, cases, **_):
+    """Run a test on cases that are too cheap to be items of their own; what fails has a note that names its case."""
+    names = [names] if isinstance(names, str) and "," not in names else names
+    names = names.replace(" ", "").split(",") if isinstance(names, str) else names
+
+    cases = [*cases]
+
+    def decorate(test):
+        signature = inspect.signature(test)
+        fixtures = [parameter for name, parameter in signature.parameters.items() if name not in names]
+
+        @functools.wraps(test)
+        def run(**given):
+            for case in cases:
+                values = (case,) if len(names) == 1 else case
+                try:
+                    test(**given, **dict(zip(names, values, strict=True)))
+                except BaseException as error:
+                    error.add_note(f"case: {dict(zip(names, values, strict=True))!r}"[:2000])
+                    raise
+
+        run.__signature__ = signature.replace(parameters=fixtures)
+        return run
+
+    return decorate
 
 
 needs_alpaca = pytest.mark.skipif(not ALPACA.exists(), reason=f"the real rollouts are not there: {ALPACA}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import ROOT
+from cases import ROOT, each
 
 import assay
 from assay.checks.registry import CHECKS
@@ -38,7 +38,7 @@ def functions_of(module):
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize("number", TESTS)
+@each("number", TESTS)
 def test_every_test_of_a_case_exists(number):
     for test in TESTS[number]:
         module, _, name = test.partition("::")
@@ -53,7 +53,7 @@ def test_rows_of_one_id_are_rows_of_their_own(tmp_path):
     assert found.select("row_id", "reward").rows() == [("a", 1.0), ("a", 0.0), (None, 1.0)]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.type)
+@each("check", CHECKS, ids=lambda check: check.type)
 def test_no_text_is_unscored_and_an_empty_one_is_a_text(check):
     example = check.examples[0]
     spec = {"checks": [{"type": check.type, "params": dict(example.params or {})}]}

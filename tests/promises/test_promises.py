@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import HELPERS, sized
+from cases import HELPERS, each, sized
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import PATIENCE
@@ -326,8 +326,8 @@ def is_scored_or_says_why_not(found):
     return found["reward"].is_null().to_list()
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.type)
-@pytest.mark.parametrize("negate", [False, True])
+@each("check", CHECKS, ids=lambda check: check.type)
+@each("negate", [False, True])
 def test_p8_unscored_is_never_a_number(check, negate):
     example = check.examples[0]
     spec = {"checks": [{"type": check.type, "params": dict(example.params or {}), "negate": negate}]}
@@ -339,7 +339,7 @@ def test_p8_unscored_is_never_a_number(check, negate):
     assert unscored == [row["completion"] is None or row["task_id"] != "known" for row in rows]
 
 
-@pytest.mark.parametrize("name", ["exact_match", "contains", "regex_match", "tool_calls_match"])
+@each("name", ["exact_match", "contains", "regex_match", "tool_calls_match"])
 def test_p8_holds_of_functions_that_rows_name(name):
     golds = ["a", None, "(", "{}", 1]
     rows = [

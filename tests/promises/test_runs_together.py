@@ -8,6 +8,7 @@ import signal
 import threading
 
 import pytest
+from cases import each
 from waiting import PATIENCE
 
 import assay
@@ -43,7 +44,7 @@ def test_a_call_that_hangs_costs_no_other_run_anything(timeout, clock):
     assert found[0]["error"].null_count() == len(ROWS)
 
 
-@pytest.mark.parametrize("timeout", [None, PATIENCE])
+@each("timeout", [None, PATIENCE])
 def test_after_a_run_that_was_stopped_others_go_on(timeout):
     async def stops(completion):
         if completion == "3":
@@ -72,9 +73,9 @@ def raises(wrong, *, asynchronous):
     return later if asynchronous else func
 
 
-@pytest.mark.parametrize("timeout", [None, PATIENCE])
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("wrong", [Panic("no"), asyncio.CancelledError("no"), SystemExit("no")])
+@each("timeout", [None, PATIENCE])
+@each("asynchronous", [False, True])
+@each("wrong", [Panic("no"), asyncio.CancelledError("no"), SystemExit("no")])
 def test_whatever_a_function_raises_costs_one_call(wrong, asynchronous, timeout):
     rubric = assay.Rubric([raises(wrong, asynchronous=asynchronous)])
     scored = assay.score(ROWS[:3], rubric, function_timeout=timeout)
@@ -82,8 +83,8 @@ def test_whatever_a_function_raises_costs_one_call(wrong, asynchronous, timeout)
     assert scored["error"][1].endswith(f"{type(wrong).__name__}: no")
 
 
-@pytest.mark.parametrize("timeout", [None, PATIENCE])
-@pytest.mark.parametrize("asynchronous", [False, True])
+@each("timeout", [None, PATIENCE])
+@each("asynchronous", [False, True])
 def test_an_interrupt_of_a_function_ends_its_run_only(asynchronous, timeout):
     with pytest.raises(KeyboardInterrupt):
         assay.score(

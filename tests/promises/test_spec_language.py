@@ -5,7 +5,7 @@ import json
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import each, sized
 from fuzz_specs import PACKAGES, drawn, drawn_for_packages
 
 import assay
@@ -27,7 +27,7 @@ def _usable(seeds, draw=drawn):
             yield seed, load_verifier(spec), rows
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@each("batch", range(BATCHES))
 def test_columns_give_what_rows_give(batch):
     compared = sum(
         assert_plan_conforms([verifier], rows) for _, verifier, rows in _usable(range(batch, SPECS, BATCHES))
@@ -35,7 +35,7 @@ def test_columns_give_what_rows_give(batch):
     assert compared > 10 * SPECS // BATCHES
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@each("batch", range(BATCHES))
 def test_columns_give_what_rows_give_by_optional_packages(batch):
     for package in PACKAGES.values():
         pytest.importorskip(package)

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from cases import each
 
 from assay.checks.json.expected_schema import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.expressions.json import missing_keys
@@ -58,13 +59,13 @@ def test_json_text():
     assert_columns_agree(pl.DataFrame(rows, schema={"t": pl.String, OUTPUT_SCHEMA: pl.String}, orient="row"))
 
 
-@pytest.mark.parametrize("schemas", AS_STRUCT, ids=lambda schemas: str(schemas)[:40])
+@each("schemas", AS_STRUCT, ids=lambda schemas: str(schemas)[:40])
 def test_struct_columns(schemas):
     rows = [{"t": text, OUTPUT_SCHEMA: schema} for text in TEXTS for schema in schemas]
     assert_columns_agree(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
 
 
-@pytest.mark.parametrize("required", [pl.List(pl.Categorical), pl.Array(pl.Enum(["a", "b"]), 2), pl.Array(pl.Int8, 2)])
+@each("required", [pl.List(pl.Categorical), pl.Array(pl.Enum(["a", "b"]), 2), pl.Array(pl.Int8, 2)])
 def test_dictionary_encoded_text_and_lists_of_a_fixed_length_are_text_and_lists(required):
     named = [1, 2] if required.inner == pl.Int8 else ["a", "b"]
     schemas = [{"required": named}, {"required": None}, None]
@@ -72,7 +73,7 @@ def test_dictionary_encoded_text_and_lists_of_a_fixed_length_are_text_and_lists(
     assert_columns_agree(pl.DataFrame(rows, schema={"t": pl.String, OUTPUT_SCHEMA: pl.Struct({"required": required})}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "keys"),
     [
         ({"required": ["a"], "properties": {"a": 1, "b": 2}}, ["a"]),
@@ -87,7 +88,7 @@ def test_the_keys_are_required_else_properties_else_its_own(schema, keys):
     assert schema_keys(schema) == keys
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "said"),
     [
         (None, "no expected_output_schema on this row"),

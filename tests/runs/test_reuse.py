@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from cases import sized
+from cases import each, sized
 from fuzz_specs import draw_check, draw_rows, draw_spec
 from insight_cases import golden
 
@@ -222,7 +222,7 @@ def test_notes_check_by_check_where_nothing_can_be_reused():
     assert "reused" not in assay.read_provenance("new.parquet")
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "why"),
     [
         ({"keep": ["task_id", "completion"]}, 'made with another keep: null then, ["task_id", "completion"] now'),
@@ -269,7 +269,7 @@ def test_rows_that_a_check_left_unscored():
     assert again(SPEC)[2] == "a, b, n: runs again: rows that were unscored may be scored now"
 
 
-@pytest.mark.parametrize("threshold", [0.5, 1])
+@each("threshold", [0.5, 1])
 def test_a_new_threshold_is_applied_to_the_score_that_is_there(threshold):
     check = {"id": "z", "type": "contains_all", "values": ["a", "b"], "score": "share", "on": [{"after": "a"}]}
     assay.score_file("rows.parquet", with_check(**check), "earlier.parquet", overwrite=True)

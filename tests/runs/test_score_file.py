@@ -6,7 +6,7 @@ import sys
 
 import polars as pl
 import pytest
-from cases import ALPACA, SPECS, needs_alpaca, some
+from cases import ALPACA, SPECS, each, needs_alpaca, some
 
 import assay
 
@@ -230,7 +230,7 @@ def test_too_many_errors_name_the_checks():
     assert stopped.value.fact == "1 of 1 row has a scoring error; --max-errors allows 0.\n  b/bad: 1 row"
 
 
-@pytest.mark.parametrize("given", ["x", "-1", "1.5", "%", "-1%", "nan%", "1e2", ""])
+@each("given", ["x", "-1", "1.5", "%", "-1%", "nan%", "1e2", ""])
 def test_a_max_errors_that_says_nothing_is_refused(given):
     with pytest.raises(assay.UsageError, match="max_errors"):
         assay.score_file({"completion": ["x"]}, SPEC, max_errors=given)

@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import each
 
 import assay
 from assay.scoring import arrow_batches as batch
@@ -41,7 +42,7 @@ def test_rows_and_order_are_kept_and_rewards_are_those_of_score():
         assert scored.to_pylist() == assay.score(TABLE, SPEC).to_dicts()
 
 
-@pytest.mark.parametrize(
+@each(
     "rows",
     [
         TABLE,
@@ -60,7 +61,7 @@ def test_every_batch_has_the_schema_that_was_told(rows):
     scored.validate(full=True)
 
 
-@pytest.mark.parametrize("dtype", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@each("dtype", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_results_do_not_depend_on_the_layout_of_text(dtype):
     schema = pa.schema({"completion": dtype})
     assert assay.batch_schema(schema, SPEC) == pa.schema(RESULTS)
@@ -111,7 +112,7 @@ def test_a_plan_is_taken_as_it_was_compiled():
         assay.score_batch(TABLE.select(["n"]), plan)
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "error", "said"),
     [
         ([{"completion": "x"}], assay.InputError, "A batch of type list cannot be scored."),

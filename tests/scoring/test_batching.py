@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cases import each
 from waiting import PATIENCE, until
 
 import assay
@@ -148,7 +149,7 @@ def test_no_call_waits_where_no_thread_can_be_started(monkeypatch):
     assert asyncio.run(run())["reward"] == 1.0
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2])
+@each("turns", [0, 1, 2])
 def test_a_cancelled_call_loses_no_other(turns):
     async def run():
         batcher = assay.Batcher(SPEC)
@@ -229,8 +230,8 @@ def test_rows_of_one_call_from_a_coroutine_have_the_results_of_single_calls():
     assert none == []
 
 
-@pytest.mark.parametrize("gold", ["expected", "answer", "target"])
-@pytest.mark.parametrize(
+@each("gold", ["expected", "answer", "target"])
+@each(
     "check",
     [
         {"type": "row_verifier", "verifierName": "exact_match"},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import each
 from typer.testing import CliRunner
 
 import assay
@@ -18,7 +19,7 @@ SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}]}
 ROWS = [{"completion": text, "task_id": "t"} for text in ("refund", "refund", "no", None)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "share"), [("80%", "0.8"), ("40.4%", "0.404"), (0.404, "0.404"), (1, "1"), ("0", "0"), (" 5 % ", "0.05")]
 )
 def test_a_share_is_what_is_written(given, share):
@@ -26,15 +27,13 @@ def test_a_share_is_what_is_written(given, share):
     assert read_share("--x", read_share("--x", given)) == Fraction(share)
 
 
-@pytest.mark.parametrize("given", ["80", "x", "-1%", "101%", "", "nan", 1.5])
+@each("given", ["80", "x", "-1%", "101%", "", "nan", 1.5])
 def test_another_share_is_refused(given):
     with pytest.raises(assay.UsageError, match="x"):
         read_share("--x", given)
 
 
-@pytest.mark.parametrize(
-    ("passed", "scored", "met"), [(404, 1000, True), (403, 1000, False), (0, 0, False), (404_000, 999_999, True)]
-)
+@each(("passed", "scored", "met"), [(404, 1000, True), (403, 1000, False), (0, 0, False), (404_000, 999_999, True)])
 def test_a_pass_rate_is_compared_without_rounding(passed, scored, met):
     assert pass_rate_gate(Fraction("0.404"), passed, scored).met is met
 

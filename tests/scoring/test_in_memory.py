@@ -4,6 +4,7 @@ import random
 
 import polars as pl
 import pytest
+from cases import each
 
 import assay
 from assay.testing import hostile_texts
@@ -113,7 +114,7 @@ def test_a_plan_scores_batch_after_batch():
     assert assay.score(renamed, plan, mapping={"completion": "text"})["reward"].to_list() == [1.0]
 
 
-@pytest.mark.parametrize(
+@each(
     "option",
     [
         {"tasks": "t.jsonl"},

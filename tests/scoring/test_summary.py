@@ -5,7 +5,7 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from cases import SPECS
+from cases import SPECS, each
 
 import assay
 from assay.scoring.summary import CheckSummary, Summary, top
@@ -89,7 +89,7 @@ def test_reasons_of_one_row_are_counted_one_by_one():
     }
 
 
-@pytest.mark.parametrize("as_text", [True, False])
+@each("as_text", [True, False])
 def test_rows_without_expectations_are_counted_and_a_misspelt_key_is_named(as_text):
     asked = {"expectations": {"mustMention": [{"text": "refund"}]}}
     slip = {"expectations": {"mustMentions": [{"text": "refund"}]}}
@@ -124,7 +124,7 @@ def test_several_verifiers_prefix_their_checks_and_notes_name_what_the_owner_sho
     ]
 
 
-@pytest.mark.parametrize(("completions", "unscored"), [([], []), ([None], [("the completion is null", 1)])])
+@each(("completions", "unscored"), [([], []), ([None], [("the completion is null", 1)])])
 def test_without_a_scored_row_there_is_no_mean(completions, unscored):
     found = assay.score_file(pl.DataFrame({"completion": completions}, {"completion": str}), SPEC)
     assert (found.rows, found.scored, found.passed, found.errors) == (len(completions), 0, 0, len(completions))

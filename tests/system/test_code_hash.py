@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import partial
 
-import pytest
+from cases import each
 
 from assay.system.code_hash import described
 
@@ -37,7 +37,7 @@ def hashed(thing):
     return described(thing)["sha256"]
 
 
-@pytest.mark.parametrize(("thing", "owner"), [(scale, scale), (Length, Length), (Length(), Length)])
+@each(("thing", "owner"), [(scale, scale), (Length, Length), (Length(), Length)])
 def test_a_function_or_a_class_is_known_by_its_source(thing, owner):
     sha256 = hashlib.sha256(inspect.getsource(owner).encode()).hexdigest()
     assert described(thing) == {

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import each
 
 from assay import SpecError
 from assay.system.documents import parse_text, read_document
@@ -19,7 +20,7 @@ def refusal(text, suffix):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "written",
     [
         *("no", "No", "NO", "yes", "Yes", "on", "off", "y", "n"),
@@ -31,7 +32,7 @@ def test_a_yaml_scalar_that_looks_like_text_is_text(written):
     assert data(f"v: [{written}]\n", ".yaml") == {"v": [written]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "value"),
     [
         *(("true", True), ("True", True), ("TRUE", True), ("false", False), ("FALSE", False)),
@@ -57,7 +58,7 @@ def test_yaml_keys_are_text_whatever_they_look_like():
 BOMB = "a0: &a0 [lol]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("a: 1\nb: 2\na: 3\n", 'spec.yaml:3: the key "a" appears twice in one mapping.'),
@@ -94,31 +95,31 @@ def test_a_merge_key_is_a_key_like_any_other():
     assert data("a:\n  <<: {b: 1}\n", ".yaml") == {"a": {"<<": {"b": 1}}}
 
 
-@pytest.mark.parametrize("text", ["a: 1\n---\nb: 2\n", "--- {}\n--- {}\n"])
+@each("text", ["a: 1\n---\nb: 2\n", "--- {}\n--- {}\n"])
 def test_several_yaml_documents_are_refused_in_words(text):
     said = refusal(text, ".yaml")
     assert said.startswith("spec.yaml:2: ")
     assert "one document" in said or "single document" in said
 
 
-@pytest.mark.parametrize("text", ["? [a, b]\n: 1\n", "? {a: b}\n: 1\n", "a: {[b]: 1}\n"])
+@each("text", ["? [a, b]\n: 1\n", "? {a: b}\n: 1\n", "a: {[b]: 1}\n"])
 def test_a_yaml_key_that_is_not_a_scalar_is_refused(text):
     assert refusal(text, ".yaml") == "spec.yaml:1: a key must be a string; put a text with braces in quotes."
 
 
-@pytest.mark.parametrize("value", ["!!bool maybe", "!!int abc", "!!float abc", '"\x00"', "\ufffe", "9" * 5000])
+@each("value", ["!!bool maybe", "!!int abc", "!!float abc", '"\x00"', "\ufffe", "9" * 5000])
 def test_a_yaml_value_that_cannot_be_read_is_refused_with_its_line(value):
     said = refusal(f"v: 1\nw: {value}\n", ".yaml")
     assert said.startswith("spec.yaml:2: ")
     assert "sys." not in said
 
 
-@pytest.mark.parametrize("text", ["", "\n", "# a comment\n", "---\n", "null\n"])
+@each("text", ["", "\n", "# a comment\n", "---\n", "null\n"])
 def test_an_empty_yaml_file_says_null(text):
     assert data(text, ".yaml") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "start"),
     [
         ('{"a": 1,\n}', "spec.json:"),
@@ -134,14 +135,14 @@ def test_what_is_not_json_is_refused_with_its_line_and_column(text, start):
     assert refusal(text, ".json").startswith(start)
 
 
-@pytest.mark.parametrize("text", ['{\n"a": 1,\n"a": 2}', '{\n"b":\n{"a": 1, "a": 1}}'])
+@each("text", ['{\n"a": 1,\n"a": 2}', '{\n"b":\n{"a": 1, "a": 1}}'])
 def test_a_json_key_given_twice_is_refused_with_its_line(text):
     said = refusal(text, ".json")
     assert 'the key "a" appears twice' in said
     assert said.startswith("spec.json:3: ")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("a = 1\na = 2\n", "spec.toml:2: not valid TOML: Cannot overwrite a value (column 6)."),
@@ -153,7 +154,7 @@ def test_what_is_not_toml_is_refused_with_its_line_and_column(text, said):
     assert refusal(text, ".toml") == said
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "suffix"),
     [
         ("[" * 10_000 + "]" * 10_000, ".yaml"),
@@ -223,7 +224,7 @@ def test_a_path_that_cannot_be_read_is_refused_by_name(tmp_path, name, said):
     assert str(caught.value) == said.format(tmp_path / name)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".yaml", ".toml"])
+@each("suffix", [".json", ".yaml", ".toml"])
 def test_a_number_of_very_many_digits_is_refused_in_words_for_people(suffix):
     text = {".json": '{"a": %s}', ".yaml": "a: %s", ".toml": "a = %s"}[suffix] % ("9" * 100_000)
     assert "a number with too many digits." in refusal(text, suffix)
@@ -248,15 +249,13 @@ def test_a_path_no_file_can_have_is_refused():
         read_document(Path("a\x00b.json"))
 
 
-@pytest.mark.parametrize(
-    ("text", "suffix"), [("a:\n  - b: 1\n  -\n    c: 2\n", ".yaml"), ('{"a":\n[{"b": 1},\n\n{"c": 2}]}', ".json")]
-)
+@each(("text", "suffix"), [("a:\n  - b: 1\n  -\n    c: 2\n", ".yaml"), ('{"a":\n[{"b": 1},\n\n{"c": 2}]}', ".json")])
 def test_the_line_of_every_value_is_known(text, suffix):
     lines = parse_text(text, suffix, "spec").lines
     assert (lines[("a",)], lines[("a", 0, "b")], lines[("a", 1, "c")]) == (1, 2, 4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("indent", "value"),
     [
         *(("", "x"), ("  ", "x"), ("\t", "x")),

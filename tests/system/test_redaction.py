@@ -1,6 +1,6 @@
 """What must not be shown is not."""
 
-import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +8,7 @@ from assay.system import redaction
 from assay.system.redaction import redacted, redacted_command, secrets_of
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("nothing to hide: a?b=c@d", "nothing to hide: a?b=c@d"),
@@ -27,7 +27,7 @@ def test_users_and_queries_of_urls_are_hidden(text, shown):
     assert redacted(text) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "shown"),
     [
         (["--storage-option", "k=v=w", "x=y"], ["--storage-option", "k=***", "x=y"]),
