@@ -123,14 +123,18 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
                 differences.append(f"the parts: cut differently, {len(before or [])} then, {len(after or [])} now")
         elif isinstance(before, dict) and isinstance(after, dict):
             noun = {"settings": "option", "libraries": "library"}.get(key, "column")
-            differences += [
-                f"{noun} {name}: {short_json(before.get(name))} then, {short_json(after.get(name))} now"
-                for name in dict.fromkeys([*before, *after])
-                if before.get(name) != after.get(name)
-            ]
+            differences += _changes(f"{noun} ", before, after)
         else:
             differences.append(f"{key.replace('_', ' ')}: {short_json(before)} then, {short_json(after)} now")
     return differences
+
+
+def _changes(label: str, then: Mapping[str, Any], now: Mapping[str, Any], colon: str = ": ") -> list[str]:
+    return [
+        f"{label}{name}{colon}{short_json(then.get(name))} then, {short_json(now.get(name))} now"
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
 
 
 def differing_items(noun: str, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -139,12 +143,8 @@ def differing_items(noun: str, then: Sequence[Mapping[str, Any]], now: Sequence[
     differences = [f"{noun} {printable(name)} was part of it, and is not now" for name in before if name not in after]
     differences += [f"{noun} {printable(name)} was not part of it, and is now" for name in after if name not in before]
     for name in (name for name in before if name in after):
-        old, new = before[name], after[name]
-        differences += [
-            f"{noun} {printable(name)}: {key} {short_json(old.get(key))} then, {short_json(new.get(key))} now"
-            for key in dict.fromkeys([*old, *new])
-            if old.get(key) != new.get(key) and key != "canonical"
-        ]
+        old, new = ({key: value for key, value in item[name].items() if key != "canonical"} for item in (before, after))
+        differences += _changes(f"{noun} {printable(name)}: ", old, new, " ")
     return differences or [f"the order of the {noun}s"]
 
 
