@@ -131,22 +131,19 @@ def test_objects_of_rows_are_schemas():
     assert score(rows, verifier)["reward"].to_list() == [1.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("schema", "problem"),
-    [
+def test_a_bad_schema_is_a_broken_check():
+    for schema, problem in [
         ({"type": "strin"}, "the schema is not valid at type"),
         ({"$ref": "#/$defs/a"}, "'/$defs/a' does not exist"),
         ({"pattern": "("}, 'not valid at pattern: it is not a "regex"'),
         ({"$schema": "https://example.org/mine"}, "Unknown meta-schema"),
         ("{", "it is not JSON"),
         (3, "params.schema"),
-    ],
-)
-def test_a_bad_schema_is_a_broken_check(schema, problem):
-    spec = {"checks": [{"type": "json_schema", "schema": schema}]}
-    assert problem in load_verifier(spec).checks[0].broken
-    with pytest.raises(SpecError):
-        load_verifier(spec, strict=True)
+    ]:
+        spec = {"checks": [{"type": "json_schema", "schema": schema}]}
+        assert problem in load_verifier(spec).checks[0].broken
+        with pytest.raises(SpecError):
+            load_verifier(spec, strict=True)
 
 
 def test_a_schema_is_compiled_once():
@@ -186,9 +183,8 @@ def test_the_reason_names_three_violations_and_their_paths():
     assert reason("```json\n{}\n```", schema) == "the output is wrapped in a Markdown code fence, not bare JSON"
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "score"),
-    [
+def test_values_are_those_of_json_valid():
+    for text, schema, wanted in [
         ('"\\ud800"', {"const": "\ufffd"}, 1.0),
         ('"\\ud83d\\ude00"', {"maxLength": 1}, 1.0),
         ("NaN", {"type": ["number", "null", "string", "integer", "boolean", "object", "array"]}, 0.0),
@@ -199,31 +195,29 @@ def test_the_reason_names_three_violations_and_their_paths():
         ('"a\\n"', {"pattern": "^a$"}, 0.0),
         ('{"a": 1, "a": "x"}', {"properties": {"a": {"type": "string"}}}, 1.0),
         ("\ufeff{}", True, 0.0),
-    ],
-)
-def test_values_are_those_of_json_valid(text, schema, score):
-    assert outcome(text, schema).score == score
-    assert outcome(text, schema).error is None
+    ]:
+        assert outcome(text, schema).score == wanted
+        assert outcome(text, schema).error is None
 
 
-@pytest.mark.parametrize("path", ["name", "items[1].qty"])
-def test_any_check_reads_a_field(path):
-    text = json.dumps({"name": "Ada", "items": [{"qty": 1}, {"qty": "Ada"}]})
-    on = {"on": [{"json": {"path": path}}]}
-    checks = [
-        {"type": "equals", "value": "ada", **on},
-        {"type": "regex", "pattern": "^A", **on},
-        {
-            "type": "json_match",
-            "value": '"Ada"',
-            "on": [{"json": {"path": path}}, {"replace": {"old": "Ada", "new": '"Ada"'}}],
-        },
-        {"type": "max_length", "value": 3, **on},
-    ]
-    rows = [{"completion": text}, {"completion": "{}"}, {"completion": "x"}]
-    verifier = load_verifier({"checks": checks})
-    assert_plan_conforms([verifier], rows)
-    assert score(rows, verifier)["reward"].to_list() == [1.0, 0.0, 0.0]
+def test_any_check_reads_a_field():
+    for path in ["name", "items[1].qty"]:
+        text = json.dumps({"name": "Ada", "items": [{"qty": 1}, {"qty": "Ada"}]})
+        on = {"on": [{"json": {"path": path}}]}
+        checks = [
+            {"type": "equals", "value": "ada", **on},
+            {"type": "regex", "pattern": "^A", **on},
+            {
+                "type": "json_match",
+                "value": '"Ada"',
+                "on": [{"json": {"path": path}}, {"replace": {"old": "Ada", "new": '"Ada"'}}],
+            },
+            {"type": "max_length", "value": 3, **on},
+        ]
+        rows = [{"completion": text}, {"completion": "{}"}, {"completion": "x"}]
+        verifier = load_verifier({"checks": checks})
+        assert_plan_conforms([verifier], rows)
+        assert score(rows, verifier)["reward"].to_list() == [1.0, 0.0, 0.0]
 
 
 # ── malicious schemas and texts: an answer or an error, soon, and the process lives ─────────────────────────────────────

@@ -57,23 +57,20 @@ PERCENT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
+def test_pairs_score_as_their_tools_score_them():
+    for metric, expected in [
         *((metric, 400) for metric in ("indel", "levenshtein", "osa", "jaro_winkler", "token_sort", "token_set")),
         *((metric, 400) for metric in ("rouge_1", "rouge_2", "rouge_3", "rouge_l")),
         *((metric, 381) for metric in ("partial", "weighted")),  # the others took too long there
-    ],
-)
-def test_pairs_score_as_their_tools_score_them(metric, expected):
-    name = PERCENT.get(metric, metric)
-    pairs = [pair for pair in cases("similarity_pairs.jsonl") if pair[name] is not None]
-    more = {"maxChars": 10**6} if metric in PARTIAL else {}
-    rows = [{"completion": pair["text"], "gold": pair["gold"]} for pair in pairs]
-    theirs = [pair[name] / 100.0 if metric in PERCENT else pair[name] for pair in pairs]
-    assert scores(rows, metric=metric, value={"column": "gold"}, **more) == theirs
-    assert len(theirs) == expected
-    assert len({*theirs}) > 30
+    ]:
+        name = PERCENT.get(metric, metric)
+        pairs = [pair for pair in cases("similarity_pairs.jsonl") if pair[name] is not None]
+        more = {"maxChars": 10**6} if metric in PARTIAL else {}
+        rows = [{"completion": pair["text"], "gold": pair["gold"]} for pair in pairs]
+        theirs = [pair[name] / 100.0 if metric in PERCENT else pair[name] for pair in pairs]
+        assert scores(rows, metric=metric, value={"column": "gold"}, **more) == theirs
+        assert len(theirs) == expected
+        assert len({*theirs}) > 30
 
 
 def test_ratio_is_indel_and_rapidfuzz_percentage_but_for_rounding():
@@ -84,13 +81,13 @@ def test_ratio_is_indel_and_rapidfuzz_percentage_but_for_rounding():
     assert max(abs(ours - pair["ratio"] / 100) for ours, pair in zip(found, pairs, strict=True)) < 1e-15
 
 
-@pytest.mark.parametrize("limit", [0, 5, 60])
-def test_distances_are_those_of_rapidfuzz(limit):
-    pairs = cases("similarity_pairs.jsonl")
-    rows = [{"completion": pair["text"], "gold": pair["gold"]} for pair in pairs]
-    found = scores(rows, metric="levenshtein_distance", maxDistance=limit, value={"column": "gold"})
-    assert found == [float(pair["levenshtein_distance"] <= limit) for pair in pairs]
-    assert {*found} == {0.0, 1.0}
+def test_distances_are_those_of_rapidfuzz():
+    for limit in [0, 5, 60]:
+        pairs = cases("similarity_pairs.jsonl")
+        rows = [{"completion": pair["text"], "gold": pair["gold"]} for pair in pairs]
+        found = scores(rows, metric="levenshtein_distance", maxDistance=limit, value={"column": "gold"})
+        assert found == [float(pair["levenshtein_distance"] <= limit) for pair in pairs]
+        assert {*found} == {0.0, 1.0}
 
 
 def test_gleu_is_nltk_on_the_same_words():
@@ -190,13 +187,13 @@ def test_many_pairs_score_as_each_does(metric):
         assert any(row["error"] for row in found) == (metric in PARTIAL)
 
 
-@pytest.mark.parametrize("metric", get_args(Metric))
-def test_empty_texts_are_alike(metric):
-    """Those that divide by what both have in common find nothing in common."""
-    counts = metric in ("bleu", "gleu") or metric.startswith("rouge")
-    assert scores([{"completion": ""}] * 2, metric=metric, value="") == [float(not counts)] * 2
-    (other,) = scores([{"completion": "abc xyz"}], metric=metric, value="")
-    assert other < 1e-6
+def test_empty_texts_are_alike():
+    for metric in get_args(Metric):
+        """Those that divide by what both have in common find nothing in common."""
+        counts = metric in ("bleu", "gleu") or metric.startswith("rouge")
+        assert scores([{"completion": ""}] * 2, metric=metric, value="") == [float(not counts)] * 2
+        (other,) = scores([{"completion": "abc xyz"}], metric=metric, value="")
+        assert other < 1e-6
 
 
 # ── several golds ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -333,9 +330,8 @@ def test_golds_of_too_many_words_are_errors(monkeypatch):
 # ── feedback and params ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("completion", "fields", "feedback"),
-    [
+def test_feedback_says_how_like_and_what_is_missing():
+    for completion, fields, feedback in [
         ("abcd", {"value": "abce"}, 'similarity 0.75 to "abce"'),
         ("a" * 999 + "b", {"value": "a" * 1000}, f'similarity 0.99 to "{"a" * 59}…"'),
         (
@@ -360,17 +356,13 @@ def test_golds_of_too_many_words_are_errors(monkeypatch):
         ),
         ("ab", {"value": "ac", "threshold": 0.6}, 'similarity 0.50 to "ac"'),
         ("ab", {"value": "ac", "threshold": 0.5}, ""),
-    ],
-    ids=str,
-)
-def test_feedback_says_how_like_and_what_is_missing(completion, fields, feedback):
-    found = only(completion, **fields)["feedback"]
-    assert found == (feedback and f"similarity: {feedback}")
+    ]:
+        found = only(completion, **fields)["feedback"]
+        assert found == (feedback and f"similarity: {feedback}")
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
+def test_a_param_that_cannot_be_used_is_named():
+    for fields, problem in [
         ({"maxDistance": 3}, "params.maxDistance: only for the metric levenshtein_distance"),
         (
             {"metric": "osa", "maxChars": 3},
@@ -379,10 +371,7 @@ def test_feedback_says_how_like_and_what_is_missing(completion, fields, feedback
         ({"metric": "cosine"}, "cosine"),
         ({"normalize": "sqad"}, 'unknown normalizer "sqad"'),
         ({"metric": "levenshtein_distance", "maxDistance": -1}, "greater than or equal to 0"),
-    ],
-    ids=str,
-)
-def test_a_param_that_cannot_be_used_is_named(fields, problem):
-    for value in ("a", {"column": "gold"}):
-        (result,) = score_rows([{"completion": "a", "gold": "a"}], [spec(value=value, **fields)])
-        assert problem in result["error"], result["error"]
+    ]:
+        for value in ("a", {"column": "gold"}):
+            (result,) = score_rows([{"completion": "a", "gold": "a"}], [spec(value=value, **fields)])
+            assert problem in result["error"], result["error"]

@@ -36,9 +36,8 @@ def test_faces_agree_on_hostile_texts(spec):
     assert expected[:-1] != texts[:-1]
 
 
-@pytest.mark.parametrize(
-    ("spec", "text", "result"),
-    [
+def test_what_they_make_of_a_text():
+    for spec, text, result in [
         ("squad", "The  Norse-men, and AN a.b!", "norsemen and ab"),
         ("squad", "a\u00a0the", ""),
         ("squad", "“The”", "“ ”"),
@@ -72,10 +71,8 @@ def test_faces_agree_on_hostile_texts(spec):
         ({"lmEval": {"ignorePunctuation": True}}, "A-b 1!", "Ab 1"),
         ({"lmEval": {"ignoreNumbers": True}}, "A1٣", "A٣"),
         (LM_EVAL, "So 1,2 #### Two!", "two"),
-    ],
-)
-def test_what_they_make_of_a_text(spec, text, result):
-    assert normalizer(spec)(text) == result
+    ]:
+        assert normalizer(spec)(text) == result
 
 
 def is_finite(word):
@@ -117,9 +114,8 @@ def test_they_are_what_their_definitions_say():
         assert normalizer("whitespace")(text) == " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
+def test_a_mistake_is_named():
+    for spec, message in [
         ("squda", 'unknown normalizer "squda". Did you mean `squad`?'),
         ("x", 'unknown normalizer "x". Known: squad, inspect, math,'),
         ("lmEval", "lmEval ignores nothing by itself"),
@@ -130,11 +126,9 @@ def test_they_are_what_their_definitions_say():
         ({"lmEval": {"regexesToIgnore": "a"}}, "lmEval.regexesToIgnore is a list of patterns"),
         ({"lmEval": {"regexesToIgnore": ["("]}}, "lmEval.regexesToIgnore: '(': missing )"),
         ({"lmEval": {"regexesToIgnore": ["(a+)+$"]}}, "could take long"),
-    ],
-)
-def test_a_mistake_is_named(spec, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        normalizer(spec)
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            normalizer(spec)
 
 
 def test_a_pattern_that_is_not_there_costs_linear_time():

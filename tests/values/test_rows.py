@@ -22,9 +22,8 @@ def completions(values):
     return frame.select(shown_expr(pl.col("completion"), frame.schema["completion"])).to_series().to_list()
 
 
-@pytest.mark.parametrize(
-    ("values", "dtype", "expected"),
-    [
+def test_a_column_keeps_its_type_and_a_mixed_one_becomes_json_text():
+    for values, dtype, expected in [
         ([1, None, 2], pl.Int64, [1, None, 2]),
         ([None] * 2000 + ["late"], pl.String, [None] * 2000 + ["late"]),
         ([True, False], pl.Boolean, [True, False]),
@@ -38,28 +37,23 @@ def completions(values):
         ([[[1]], [1]], pl.String, ["[[1]]", "[1]"]),
         ([{"k": 1}, {"k": "s"}], pl.String, ['{"k": 1}', '{"k": "s"}']),
         ([date(2024, 1, 2), 1], pl.String, ['"2024-01-02"', "1"]),
-    ],
-)
-def test_a_column_keeps_its_type_and_a_mixed_one_becomes_json_text(values, dtype, expected):
-    found = column(values)
-    assert found.dtype == dtype
-    assert found.to_list() == expected
+    ]:
+        found = column(values)
+        assert found.dtype == dtype
+        assert found.to_list() == expected
 
 
-@pytest.mark.parametrize(
-    ("values", "structs", "texts"),
-    [
+def test_a_key_of_a_later_mapping_is_not_lost():
+    for values, structs, texts in [
         ([{"k": 1}, {"l": "s"}], [{"k": 1, "l": None}, {"k": None, "l": "s"}], ['{"k": 1}', '{"l": "s"}']),
         ([[{"k": 1}, {"l": 2}]], [[{"k": 1, "l": None}, {"k": None, "l": 2}]], ['[{"k": 1}, {"l": 2}]']),
-    ],
-)
-def test_a_key_of_a_later_mapping_is_not_lost(values, structs, texts):
-    assert column(values).to_list() in (structs, texts)
+    ]:
+        assert column(values).to_list() in (structs, texts)
 
 
-@pytest.mark.parametrize("values", [[{1}], [object()], [1, object()]], ids=["set", "object", "object after a number"])
-def test_what_no_column_can_hold_becomes_text(values):
-    assert column(values).dtype == pl.String
+def test_what_no_column_can_hold_becomes_text():
+    for values in [[{1}], [object()], [1, object()]]:
+        assert column(values).dtype == pl.String
 
 
 def test_a_key_that_a_row_lacks_is_null_there():
@@ -71,9 +65,8 @@ def test_a_key_that_a_row_lacks_is_null_there():
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+def test_a_lone_surrogate_in_a_completion_becomes_the_replacement_character():
+    for value, expected in [
         ("a\ud800b", "a\ufffdb"),
         ("\udfff\ud83d", "\ufffd\ufffd"),
         ("a\x00b\ue000", "a\x00b\ue000"),
@@ -82,23 +75,18 @@ def test_a_key_that_a_row_lacks_is_null_there():
             [{"role": "assistant", "content": [{"text": "\ud800"}, {"text": "b"}]}],
             [{"role": "assistant", "content": "\ufffdb"}],
         ),
-    ],
-)
-def test_a_lone_surrogate_in_a_completion_becomes_the_replacement_character(value, expected):
-    assert completions([value]) == [expected]
+    ]:
+        assert completions([value]) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_a_lone_surrogate_in_any_other_column_becomes_the_replacement_character():
+    for values, expected in [
         (["\ud800", 1], ["\ufffd", "1"]),
         ([{"k": ["\ud800"]}], [{"k": ["\ufffd"]}]),
         ([{"\ud800": 1}], [{"\ufffd": 1}]),
         ([("\ud800",)], [["\ufffd"]]),
-    ],
-)
-def test_a_lone_surrogate_in_any_other_column_becomes_the_replacement_character(values, expected):
-    assert column(values).to_list() == expected
+    ]:
+        assert column(values).to_list() == expected
 
 
 def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_character():
@@ -111,9 +99,8 @@ def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_charac
 B = [{"role": "assistant", "content": "b"}]
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_messages_keep_role_and_text_and_a_string_beside_them_is_a_message_of_the_assistant():
+    for values, expected in [
         (["b", None, ""], ["b", None, ""]),
         (["b", [{"role": "user", "content": "a"}], None, []], [B, [{"role": "user", "content": "a"}], None, []]),
         ([[{"role": "assistant", "content": "a"}], "b"], [[{"role": "assistant", "content": "a"}], B]),
@@ -127,27 +114,22 @@ B = [{"role": "assistant", "content": "b"}]
             [({"role": "assistant", "content": "b", "tool_calls": [1, "x"]},)],
             [[{"role": "assistant", "content": "b"}]],
         ),
-    ],
-)
-def test_messages_keep_role_and_text_and_a_string_beside_them_is_a_message_of_the_assistant(values, expected):
-    assert completions(values) == expected
+    ]:
+        assert completions(values) == expected
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_what_role_and_text_do_not_say_of_a_message_stands_beside_them():
+    for message in [
         {"role": "assistant", "content": "b", "tool_calls": [1, "x", {"a": None}]},
         {"role": "assistant", "content": None},
         {"role": "assistant"},
         {"content": 5},
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "u"}}]},
         {"role": "tool", "content": "a", "tool_call_id": "1"},
-    ],
-)
-def test_what_role_and_text_do_not_say_of_a_message_stands_beside_them(message):
-    plain = {"role": "user", "content": "a"}
-    frame = assay.scan([{"completion": [plain, message]}, {"completion": [plain]}]).collect()
-    assert [messages(value) for value in frame["completion"].to_list()] == [[plain, message], [plain]]
+    ]:
+        plain = {"role": "user", "content": "a"}
+        frame = assay.scan([{"completion": [plain, message]}, {"completion": [plain]}]).collect()
+        assert [messages(value) for value in frame["completion"].to_list()] == [[plain, message], [plain]]
 
 
 def test_a_message_nested_without_end_is_refused():
@@ -158,48 +140,40 @@ def test_a_message_nested_without_end_is_refused():
         assay.scan([{"completion": [{"role": "assistant", "content": deep}]}])
 
 
-@pytest.mark.parametrize(
-    ("value", "reward"),
-    [
+def test_a_completion_scores_the_same_whatever_the_row_beside_it():
+    for value, reward in [
         ([{"role": "assistant", "content": "b"}, None], 1.0),
         ([None], None),
         ([{"role": "user", "content": "b"}], None),
         ([{"role": "assistant", "content": ({"text": "b"},)}], 1.0),
         (({"role": "assistant", "content": ("a", "b")},), 1.0),
-    ],
-    ids=["null message", "only a null message", "no assistant", "tuple of parts", "tuples"],
-)
-@pytest.mark.parametrize("other", [None, "b", [{"role": "assistant", "content": "b"}]], ids=["null", "text", "chat"])
-def test_a_completion_scores_the_same_whatever_the_row_beside_it(value, other, reward):
-    rewards = assay.score([{"completion": value}, {"completion": other}], SPEC)["reward"].to_list()
-    assert rewards == [reward, None if other is None else 1.0]
+    ]:
+        for other in [None, "b", [{"role": "assistant", "content": "b"}]]:
+            rewards = assay.score([{"completion": value}, {"completion": other}], SPEC)["reward"].to_list()
+            assert rewards == [reward, None if other is None else 1.0]
 
 
-@pytest.mark.parametrize("value", [7, {"text": "b"}, b"b", ["b"]], ids=str)
-@pytest.mark.parametrize("other", [None, "b", [{"role": "assistant", "content": "b"}]], ids=["null", "text", "chat"])
-def test_a_completion_that_is_neither_text_nor_messages_is_refused_whatever_the_row_beside_it(value, other):
-    with pytest.raises(assay.InputError):
-        assay.score([{"completion": other}, {"completion": value}], SPEC)
+def test_a_completion_that_is_neither_text_nor_messages_is_refused_whatever_the_row_beside_it():
+    for value in [7, {"text": "b"}, b"b", ["b"]]:
+        for other in [None, "b", [{"role": "assistant", "content": "b"}]]:
+            with pytest.raises(assay.InputError):
+                assay.score([{"completion": other}, {"completion": value}], SPEC)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
+def test_structure_travels_as_json_text():
+    for metadata, expected in [
         ({"k": [1, "x"]}, '{"k": [1, "x"]}'),
         ('{"k":  1}', '{"k":  1}'),
         ([1], "[1]"),
         (None, None),
-    ],
-)
-@pytest.mark.parametrize("other", [None, "text", {"k": {}}, [None]], ids=str)
-def test_structure_travels_as_json_text(metadata, other, expected):
-    rows = [{"completion": "a", "metadata": metadata}, {"completion": "a", "metadata": other}]
-    assert assay.scan(rows).collect()["metadata"].to_list()[0] == expected
+    ]:
+        for other in [None, "text", {"k": {}}, [None]]:
+            rows = [{"completion": "a", "metadata": metadata}, {"completion": "a", "metadata": other}]
+            assert assay.scan(rows).collect()["metadata"].to_list()[0] == expected
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
+def test_a_row_that_is_no_mapping_is_refused():
+    for rows, message in [
         ([{"completion": "a"}, ["b"]], "Row 1 is list; a row is a mapping of columns to values."),
         ([None], "Row 0 is NoneType; a row is a mapping of columns to values."),
         (
@@ -209,12 +183,10 @@ def test_structure_travels_as_json_text(metadata, other, expected):
                 'For a row for each element: mapping={"completion": "$.completion[]"}'
             ),
         ),
-    ],
-)
-def test_a_row_that_is_no_mapping_is_refused(rows, message):
-    with pytest.raises(assay.InputError) as refused:
-        assay.scan(rows)
-    assert str(refused.value) == message
+    ]:
+        with pytest.raises(assay.InputError) as refused:
+            assay.scan(rows)
+        assert str(refused.value) == message
 
 
 GOOD = {"expectations": [{"text": "a"}]}
@@ -271,35 +243,31 @@ for _ in range(2000):
     DEEP = [DEEP]
 
 
-@pytest.mark.parametrize("name", ["x", "metadata", "expected_output_schema"])
-@pytest.mark.parametrize("value", [SELF, DEEP], ids=["self", "deep"])
-def test_a_value_without_end_is_refused_with_its_place(name, value):
-    with pytest.raises(assay.InputError) as refused:
-        assay.scan([{"completion": "a"}, {name: value}])
-    assert str(refused.value) == f"Row 1: `{name}` is nested deeper than 500 levels, or contains itself."
+def test_a_value_without_end_is_refused_with_its_place():
+    for name in ["x", "metadata", "expected_output_schema"]:
+        for value in [SELF, DEEP]:
+            with pytest.raises(assay.InputError) as refused:
+                assay.scan([{"completion": "a"}, {name: value}])
+            assert str(refused.value) == f"Row 1: `{name}` is nested deeper than 500 levels, or contains itself."
 
 
-@pytest.mark.parametrize("name", ["x", "metadata"])
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({"k": [{(1, 2): 3}]}, "has a key of type tuple, (1, 2); a key is a string"),
-        ({b"k": 3}, "has a key of type bytes, b'k'; a key is a string"),
-        ({1: "a", "1": "b"}, "has two keys that read `1`"),
-        ([{None: "a", "null": "b"}], "has two keys that read `null`"),
-    ],
-    ids=["tuple", "bytes", "number and text", "null and text"],
-)
-def test_a_key_that_no_object_can_have_is_refused_with_its_place(name, value, message):
-    with pytest.raises(assay.InputError) as refused:
-        assay.scan({"completion": ["a", "a"], name: [None, value]})
-    assert str(refused.value) == f"Row 1: `{name}` {message}."
+def test_a_key_that_no_object_can_have_is_refused_with_its_place():
+    for name in ["x", "metadata"]:
+        for value, message in [
+            ({"k": [{(1, 2): 3}]}, "has a key of type tuple, (1, 2); a key is a string"),
+            ({b"k": 3}, "has a key of type bytes, b'k'; a key is a string"),
+            ({1: "a", "1": "b"}, "has two keys that read `1`"),
+            ([{None: "a", "null": "b"}], "has two keys that read `null`"),
+        ]:
+            with pytest.raises(assay.InputError) as refused:
+                assay.scan({"completion": ["a", "a"], name: [None, value]})
+            assert str(refused.value) == f"Row 1: `{name}` {message}."
 
 
-@pytest.mark.parametrize("name", ["x", "metadata"])
-def test_other_keys_are_what_json_makes_of_them(name):
-    rows = [{"completion": "a", name: {1: "a", None: 1, 0.5: 3}}]
-    assert assay.scan(rows).collect()[name].to_list() == ['{"1": "a", "null": 1, "0.5": 3}']
+def test_other_keys_are_what_json_makes_of_them():
+    for name in ["x", "metadata"]:
+        rows = [{"completion": "a", name: {1: "a", None: 1, 0.5: 3}}]
+        assert assay.scan(rows).collect()[name].to_list() == ['{"1": "a", "null": 1, "0.5": 3}']
 
 
 def test_two_columns_of_one_name_are_refused():
@@ -307,22 +275,18 @@ def test_two_columns_of_one_name_are_refused():
         assay.scan({"completion": ["a"], 1: [1], "1": [2]})
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
+def test_the_caller_is_told_of_messages_without_any_content_and_what_they_have():
+    for rows in [
         [[{"from": "gpt", "value": "b"}]],
         [[{"from": "gpt", "value": "b"}], "b"],
         [[], [None], [{"from": "gpt", "value": "b"}]],
         [[{"from": "gpt", "content": 5}]],
-    ],
-    ids=["alone", "beside text", "beside nothing", "a number"],
-)
-def test_the_caller_is_told_of_messages_without_any_content_and_what_they_have(rows):
-    with pytest.warns(
-        assay.AssayWarning, match="has a readable `content`, so their text is empty; their fields: from, "
-    ):
-        found = assay.score([{"completion": value} for value in rows], SPEC, any_role=True)
-    assert found["reward"].to_list() == [float(value == "b") for value in rows]
+    ]:
+        with pytest.warns(
+            assay.AssayWarning, match="has a readable `content`, so their text is empty; their fields: from, "
+        ):
+            found = assay.score([{"completion": value} for value in rows], SPEC, any_role=True)
+        assert found["reward"].to_list() == [float(value == "b") for value in rows]
 
 
 def test_a_message_with_tool_calls_only_says_nothing():

@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 import pydantic
 import pytest
+from cases import sized
 from hypothesis import given, settings
 
 from assay.values import tagged_json as exact
@@ -29,7 +30,7 @@ def there_and_back(value):
     return exact.read(text), losses.places
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sized(400, 100), deadline=None)
 @given(VALUES)
 def test_values_come_back_as_they_were(value):
     found, lost = there_and_back(value)
@@ -37,21 +38,30 @@ def test_values_come_back_as_they_were(value):
     assert not lost
 
 
-@pytest.mark.parametrize(
-    "value",
-    [None, True, 0, -0.0, 1e-300, "é🎉", "\ud800", [], {}, [1, [2.5, {"a": None}]], {"a": {"": []}}, {"value": 1}],
-)
-def test_what_json_can_say_is_plain_json(value):
-    assert json.loads(exact.write(value, "x", exact.Losses())) == value
+def test_what_json_can_say_is_plain_json():
+    for value in [
+        None,
+        True,
+        0,
+        -0.0,
+        1e-300,
+        "é🎉",
+        "\ud800",
+        [],
+        {},
+        [1, [2.5, {"a": None}]],
+        {"a": {"": []}},
+        {"value": 1},
+    ]:
+        assert json.loads(exact.write(value, "x", exact.Losses())) == value
 
 
 def test_text_stays_readable():
     assert exact.write({"é": "日本"}, "x", exact.Losses()) == '{"é": "日本"}'
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_what_json_cannot_say_is_tagged():
+    for value, text in [
         ((1, 2), '{"$assay": "tuple", "value": [1, 2]}'),
         ({1: "a"}, '{"$assay": "dict", "value": [[1, "a"]]}'),
         ({"$assay": 1}, '{"$assay": "dict", "value": [["$assay", 1]]}'),
@@ -60,12 +70,9 @@ def test_text_stays_readable():
         (16**4000, '{"$assay": "int", "value": "0x1' + "0" * 4000 + '"}'),
         ("\ud83d" + "\ude00", '{"$assay": "text", "value": ["\\ud83d", "\\ude00"]}'),
         ([math.nan, -math.inf], "[NaN, -Infinity]"),
-    ],
-    ids=["tuple", "keys", "the tag", "set", "bytes", "integer", "surrogates", "floats"],
-)
-def test_what_json_cannot_say_is_tagged(value, text):
-    assert exact.write(value, "x", exact.Losses()) == text
-    assert alike(exact.read(text), value)
+    ]:
+        assert exact.write(value, "x", exact.Losses()) == text
+        assert alike(exact.read(text), value)
 
 
 class Colour(enum.Enum):
@@ -84,19 +91,15 @@ class Point(pydantic.BaseModel):
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_what_is_equal_comes_back_equal():
+    for value in [
         *(OrderedDict(a=1), defaultdict(list, a=[1]), MappingProxyType({"a": 1}), Pair(1, 2), Word.YES, [Word.YES]),
         *(np.float64(0.5), np.int64(3), np.bool_(True), np.str_("a"), np.float32(0.5)),
         bytearray(b"a"),
-    ],
-    ids=repr,
-)
-def test_what_is_equal_comes_back_equal(value):
-    found, lost = there_and_back(value)
-    assert found == value
-    assert not lost
+    ]:
+        found, lost = there_and_back(value)
+        assert found == value
+        assert not lost
 
 
 def test_models_come_back_as_dicts():
@@ -121,9 +124,8 @@ class Frozen(pydantic.BaseModel, frozen=True):
     x: int
 
 
-@pytest.mark.parametrize(
-    ("value", "found", "places"),
-    [
+def test_other_objects_come_back_changed_and_that_is_told():
+    for value, found, places in [
         ({"b": Board([1], (1, 2))}, {"b": {"cells": [1], "size": (1, 2)}}, ["x.b (Board)"]),
         ([0, np.arange(3)], [0, [0, 1, 2]], ["x[1] (ndarray)"]),
         (Colour.RED, "red", ["x (Colour)"]),
@@ -135,11 +137,8 @@ class Frozen(pydantic.BaseModel, frozen=True):
         ({Frozen(x=1): 1}, {"Frozen(x=1)": 1}, ["x.x=1 (Frozen)"]),
         ({Frozen(x=1)}, {"Frozen(x=1)"}, ["x{…} (Frozen)"]),
         (Point, repr(Point), ["x (ModelMetaclass)"]),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_other_objects_come_back_changed_and_that_is_told(value, found, places):
-    assert there_and_back(value) == (found, places)
+    ]:
+        assert there_and_back(value) == (found, places)
 
 
 def test_the_text_of_an_object_has_no_address():
@@ -153,17 +152,17 @@ def test_a_value_in_itself_ends():
     assert there_and_back(loop) == ({"a": 1, "self": ["{'a': 1, 'self': [{...}]}"]}, ["x.self[0] (dict)"])
 
 
-@pytest.mark.parametrize("leaf", [0, (0,)])
-@pytest.mark.parametrize("depth", [90, 300, 5000, 200_000])
-def test_any_depth_can_be_saved(leaf, depth):
-    deep = leaf
-    for _ in range(depth):
-        deep = [deep]
-    found, lost = there_and_back(deep)
-    assert bool(lost) or found == deep
-    assert not lost or depth > 90
-    while isinstance(deep, list):  # a list this deep is taken apart by hand
-        deep = deep[0]
+def test_any_depth_can_be_saved():
+    for leaf in [0, (0,)]:
+        for depth in [90, 300, 5000, 200_000]:
+            deep = leaf
+            for _ in range(depth):
+                deep = [deep]
+            found, lost = there_and_back(deep)
+            assert bool(lost) or found == deep
+            assert not lost or depth > 90
+            while isinstance(deep, list):  # a list this deep is taken apart by hand
+                deep = deep[0]
 
 
 def test_a_full_stack_costs_the_value_not_the_run():
@@ -193,30 +192,24 @@ def test_losses_in_words():
     assert len(str(losses)) < 1500
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_tags_of_others_are_left_alone():
+    for text in [
         '{"$assay": "tuple"}',
         '{"$assay": "nothing of ours", "value": 1}',
         '{"$assay": ["tuple"], "value": 1}',
         '{"$assay": "tuple", "value": 1, "more": 2}',
-    ],
-)
-def test_tags_of_others_are_left_alone(text):
-    assert exact.read(text) == json.loads(text)
+    ]:
+        assert exact.read(text) == json.loads(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_none_of_it_is_refused():
+    for text in [
         "",
         "{",
         *(f'{{"$assay": "{tag}", "value": {{}}}}' for tag in ("int", "date", "bytes", "decimal", "uuid", "path")),
-    ],
-)
-def test_what_is_none_of_it_is_refused(text):
-    with pytest.raises(ValueError, match=r"\w"):
-        exact.read(text)
+    ]:
+        with pytest.raises(ValueError, match=r"\w"):
+            exact.read(text)
 
 
 def test_a_set_is_written_the_same_in_every_process():
@@ -225,7 +218,7 @@ def test_a_set_is_written_the_same_in_every_process():
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }
     assert len(seen) == 1
 

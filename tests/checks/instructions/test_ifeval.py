@@ -251,15 +251,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("ident", "kwargs", "follows", "fails", "why"), CASES)
-def test_an_instruction_is_followed_or_tells_what_is_missing(ident, kwargs, follows, fails, why):
-    rows = [row(ident, text, **kwargs) for text in (follows, fails) if text is not None]
+def test_an_instruction_is_followed_or_tells_what_is_missing():
+    rows = [row(ident, follows, **kwargs) for ident, kwargs, follows, *_ in CASES]
+    failing = [(row(ident, fails, **kwargs), ident, why) for ident, kwargs, _, fails, why in CASES if fails is not None]
+    rows = [{**one, "kwargs": json.dumps(one["kwargs"])} for one in (*rows, *(one for one, *_ in failing))]
     assert_plan_conforms([verifier()], rows)
-    assert shortfall(ident, follows, **kwargs) == ""
-    if fails is not None:
-        result = score_rows(rows, [verifier()])[1]
-        assert (result["reward"], result["error"]) == (0.0, None)
-        assert result["feedback"] == f"c: {ident.partition(':')[2]}: {why}"
+    results = score_rows(rows, [verifier()])
+    assert [result["reward"] for result in results] == [1.0] * len(CASES) + [0.0] * len(failing)
+    for result, (_, ident, why) in zip(results[len(CASES) :], failing, strict=True):
+        assert (result["feedback"], result["error"]) == (f"c: {ident.partition(':')[2]}: {why}", None)
 
 
 def test_every_instruction_has_a_case():
@@ -346,25 +346,21 @@ FILLED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "kwargs",
-    [
+def test_structs_lists_and_json_text_name_the_same_instructions(tmp_path):
+    for kwargs in [
         KWARGS,
         FILLED,
         json.dumps(KWARGS),
         json.dumps([*FILLED[:1], {}, *KWARGS[2:]]),
         [json.dumps(one) for one in KWARGS],
-    ],
-    ids=["structs", "floats and nulls", "JSON text", "JSON text with nulls", "a list of JSON texts"],
-)
-@pytest.mark.parametrize("idents", [IDENTS, json.dumps(IDENTS)], ids=["list", "JSON text"])
-def test_structs_lists_and_json_text_name_the_same_instructions(idents, kwargs, tmp_path):
-    texts = ["a b c", "a, b", "b", None, "a b c"]
-    frame = from_rows([{"completion": text, "instruction_id_list": idents, "kwargs": kwargs} for text in texts])
-    assert_plan_conforms([verifier()], frame.to_dicts())
-    frame.write_parquet(tmp_path / "rows.parquet")
-    for rows in (frame, pl.read_parquet(tmp_path / "rows.parquet")):
-        assert scored(rows)["reward"].to_list() == [1.0, 1 / 3, 1 / 3, None, 1.0]
+    ]:
+        for idents in [IDENTS, json.dumps(IDENTS)]:
+            texts = ["a b c", "a, b", "b", None, "a b c"]
+            frame = from_rows([{"completion": text, "instruction_id_list": idents, "kwargs": kwargs} for text in texts])
+            assert_plan_conforms([verifier()], frame.to_dicts())
+            frame.write_parquet(tmp_path / "rows.parquet")
+            for rows in (frame, pl.read_parquet(tmp_path / "rows.parquet")):
+                assert scored(rows)["reward"].to_list() == [1.0, 1 / 3, 1 / 3, None, 1.0]
 
 
 def test_columns_read_the_types_of_arrow():
@@ -373,44 +369,44 @@ def test_columns_read_the_types_of_arrow():
     assert scored(frame)["reward"].to_list() == [1.0] * 3
 
 
-@pytest.mark.parametrize(
-    ("idents", "kwargs", "error"),
-    [
-        (["keywords:existance"], [{}], 'unknown instruction "keywords:existance". Did you mean `keywords:existence`?'),
-        (["length_constraints:number_words"], [{}], "number_words: kwargs.num_words is missing"),
-        (["length_constraints:number_words"], [{"num_words": 3, "relation": None}], "kwargs.relation is missing"),
-        (["length_constraints:number_words"], None, "kwargs.num_words is missing"),
-        (["length_constraints:number_words"], [{"num_words": "3"}], "kwargs.num_words is not a number: '3'"),
-        (
-            ["length_constraints:number_words"],
-            [{"num_words": 3, "relation": "around"}],
-            'kwargs.relation is not "less than" or "at least"',
-        ),
-        (["keywords:letter_frequency"], [{"letter": "ab"}], "kwargs.letter is not one character"),
-        (["keywords:existence"], [{"keywords": "ab"}], "kwargs.keywords is not a list of texts"),
-        (["keywords:existence"], [{"keywords": []}], "kwargs.keywords is not a list of texts"),
-        (["keywords:existence"], [{"keywords": ["("]}], 'keywords:existence: the pattern "(": missing ), unterminated'),
-        (["language:response_language"], [{"language": "xx"}], 'kwargs.language: unknown language "xx"'),
-        (["length_constraints:nth_paragraph_first_word"], [{"num_paragraphs": 1, "nth_paragraph": 0}], "whole number"),
-        (["punctuation:no_comma"], [{}, {}], "kwargs has 2 items for 1 instructions"),
-        (["punctuation:no_comma"], [3], "kwargs of punctuation:no_comma are no object"),
-        (["punctuation:no_comma"], "{", 'kwargs is "{", not a list, or the JSON text of a list'),
-        ([3], [{}], "instruction_id_list has 3 where an id is expected"),
-        ("{}", None, 'instruction_id_list is "{}", not a list, or the JSON text of a list'),
-        ([], [], "no instruction_id_list on this row"),
-        (None, None, "no instruction_id_list on this row"),
-        (["combination:repeat_prompt"], [{}], "kwargs.prompt_to_repeat is missing"),
-        (["punctuation:no_comma"] * 1001, None, "instruction_id_list has 1,001 instructions"),
-    ],
-)
-def test_a_row_that_cannot_be_read_has_an_error_that_names_it(idents, kwargs, error):
-    given = (("instruction_id_list", idents), ("kwargs", kwargs))
-    names = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given}
-    rows = [{"completion": "a", **names}, {"completion": "a", "instruction_id_list": '["punctuation:no_comma"]'}]
+UNREADABLE = [
+    (["keywords:existance"], [{}], 'unknown instruction "keywords:existance". Did you mean `keywords:existence`?'),
+    (["length_constraints:number_words"], [{}], "number_words: kwargs.num_words is missing"),
+    (["length_constraints:number_words"], [{"num_words": 3, "relation": None}], "kwargs.relation is missing"),
+    (["length_constraints:number_words"], None, "kwargs.num_words is missing"),
+    (["length_constraints:number_words"], [{"num_words": "3"}], "kwargs.num_words is not a number: '3'"),
+    (
+        ["length_constraints:number_words"],
+        [{"num_words": 3, "relation": "around"}],
+        'kwargs.relation is not "less than" or "at least"',
+    ),
+    (["keywords:letter_frequency"], [{"letter": "ab"}], "kwargs.letter is not one character"),
+    (["keywords:existence"], [{"keywords": "ab"}], "kwargs.keywords is not a list of texts"),
+    (["keywords:existence"], [{"keywords": []}], "kwargs.keywords is not a list of texts"),
+    (["keywords:existence"], [{"keywords": ["("]}], 'keywords:existence: the pattern "(": missing ), unterminated'),
+    (["language:response_language"], [{"language": "xx"}], 'kwargs.language: unknown language "xx"'),
+    (["length_constraints:nth_paragraph_first_word"], [{"num_paragraphs": 1, "nth_paragraph": 0}], "whole number"),
+    (["punctuation:no_comma"], [{}, {}], "kwargs has 2 items for 1 instructions"),
+    (["punctuation:no_comma"], [3], "kwargs of punctuation:no_comma are no object"),
+    (["punctuation:no_comma"], "{", 'kwargs is "{", not a list, or the JSON text of a list'),
+    ([3], [{}], "instruction_id_list has 3 where an id is expected"),
+    ("{}", None, 'instruction_id_list is "{}", not a list, or the JSON text of a list'),
+    ([], [], "no instruction_id_list on this row"),
+    (None, None, "no instruction_id_list on this row"),
+    (["combination:repeat_prompt"], [{}], "kwargs.prompt_to_repeat is missing"),
+    (["punctuation:no_comma"] * 1001, None, "instruction_id_list has 1,001 instructions"),
+]
+
+
+def test_a_row_that_cannot_be_read_has_an_error_that_names_it():
+    written = [[one if isinstance(one, str) else json.dumps(one) for one in given] for *given, _ in UNREADABLE]
+    rows = [{"completion": "a", "instruction_id_list": idents, "kwargs": kwargs} for idents, kwargs in written]
+    rows.append({"completion": "a", "instruction_id_list": '["punctuation:no_comma"]', "kwargs": None})
     assert_plan_conforms([verifier()], rows)
-    broken, sound = score_rows(rows, [verifier()])
-    assert broken["reward"] == 0.0
-    assert error in broken["error"]
+    *broken, sound = score_rows(rows, [verifier()])
+    assert [one["reward"] for one in broken] == [0.0] * len(UNREADABLE)
+    for one, (*_, error) in zip(broken, UNREADABLE, strict=True):
+        assert error in one["error"]
     assert (sound["reward"], sound["error"]) == (1.0, None)
 
 

@@ -34,36 +34,36 @@ def scored(rows, **fields):
     return frame.select("reward", "feedback", "error").rows()
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold", "params", "score"),
-    [
-        (r"\frac{1}{2}", "0.5", {}, 1.0),
-        ("1/2", r"\dfrac12", {}, 1.0),
-        ("1/3", "0.5", {}, 0.0),
-        ("0.333333", "1/3", {}, 1.0),
-        ("0.33", "1/3", {}, 0.0),
-        ("0.33", "1/3", {"precision": 2}, 1.0),
-        (r"2\sqrt{2}", r"\sqrt{8}", {}, 1.0),
-        ("(x+1)^2", "x^2+2x+1", {}, 1.0),
-        ("50\\%", "0.5", {}, 1.0),
-        ("y^2", "x^2", {}, 0.0),
-        ("y^2", "x^2", {"strict": False}, 1.0),
-        (r"\{1,2\}", r"\{2,1\}", {}, 1.0),
-        ("10, 4", "4, 10", {}, 1.0),
-        ("(1,2)", "(2,1)", {}, 0.0),
-        ("1 1/2", "1.5", {}, 0.0),
-        ("x^2", "\n x^2 ", {}, 1.0),
-        ("", "", {}, 1.0),
-        ("", "1", {}, 0.0),
-        (" \x1c ", "1", {}, 0.0),
-        ("7", 7, {}, 1.0),
-        ("0.50", 0.5, {}, 1.0),
-    ],
-)
-def test_the_definition(answer, gold, params, score):
-    math = check(gold, **params)
-    assert math.row({"completion": answer}) == score
-    assert math.judge_all([answer], [gold])[0][0] == score
+EQUALITIES = [
+    (r"\frac{1}{2}", "0.5", {}, 1.0),
+    ("1/2", r"\dfrac12", {}, 1.0),
+    ("1/3", "0.5", {}, 0.0),
+    ("0.333333", "1/3", {}, 1.0),
+    ("0.33", "1/3", {}, 0.0),
+    ("0.33", "1/3", {"precision": 2}, 1.0),
+    (r"2\sqrt{2}", r"\sqrt{8}", {}, 1.0),
+    ("(x+1)^2", "x^2+2x+1", {}, 1.0),
+    ("50\\%", "0.5", {}, 1.0),
+    ("y^2", "x^2", {}, 0.0),
+    ("y^2", "x^2", {"strict": False}, 1.0),
+    (r"\{1,2\}", r"\{2,1\}", {}, 1.0),
+    ("10, 4", "4, 10", {}, 1.0),
+    ("(1,2)", "(2,1)", {}, 0.0),
+    ("1 1/2", "1.5", {}, 0.0),
+    ("x^2", "\n x^2 ", {}, 1.0),
+    ("", "", {}, 1.0),
+    ("", "1", {}, 0.0),
+    (" \x1c ", "1", {}, 0.0),
+    ("7", 7, {}, 1.0),
+    ("0.50", 0.5, {}, 1.0),
+]
+
+
+def test_the_definition():
+    for answer, gold, params, score in EQUALITIES:
+        math = check(gold, **params)
+        assert math.judge_all([answer], [gold])[0][0] == score, (answer, gold)
+        assert math.judge(answer, gold)[0] == score, (answer, gold)
 
 
 def test_a_long_answer_is_not_read_unless_it_is_the_gold():
@@ -75,17 +75,14 @@ def test_a_long_answer_is_not_read_unless_it_is_the_gold():
     assert check(f"{longest}0").row({"completion": f"{longest}0"}) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold", "reason"),
-    [
+def test_feedback_tells_what_to_change():
+    for answer, gold, reason in [
         ("1/3", "0.5", '"1/3" is not mathematically equal to "0.5"'),
         (r"\frac{1", "0.5", r'"\frac{1" cannot be read as mathematics, expected "0.5"'),
         ("5", "}{", '"5" is not "}{", which cannot be read as mathematics'),
         ("", "0.5", 'the answer is empty, expected "0.5"'),
-    ],
-)
-def test_feedback_tells_what_to_change(answer, gold, reason):
-    assert scored([{"completion": answer}], value=gold) == [(0.0, f"math: {reason}", None)]
+    ]:
+        assert scored([{"completion": answer}], value=gold) == [(0.0, f"math: {reason}", None)]
 
 
 def test_an_exception_of_math_verify_is_an_error_not_a_0():
@@ -123,19 +120,16 @@ def test_it_is_a_check_like_others():
     assert assay.score(rows, {"checks": [group]})["reward"].to_list() == [1.0, 1.0, 1.0, None]
 
 
-@pytest.mark.parametrize(
-    ("params", "problem"),
-    [
+def test_params_that_cannot_be_used():
+    for params, problem in [
         ({}, "params.value is missing"),
         ({"value": "1", "timeout": 0}, "params.timeout"),
         ({"value": "1", "timeout": float("inf")}, "params.timeout"),
         ({"value": "1", "precision": -1}, "params.precision"),
         ({"value": True}, "params.value is a boolean (True), not a string"),
-    ],
-)
-def test_params_that_cannot_be_used(params, problem):
-    (warning,) = assay.load_verifier({"checks": [{"type": "math", **params}]}).warnings
-    assert problem in warning
+    ]:
+        (warning,) = assay.load_verifier({"checks": [{"type": "math", **params}]}).warnings
+        assert problem in warning
 
 
 MISSING = "math-verify, which compares mathematics, is not installed: pip install 'assay[math]'"

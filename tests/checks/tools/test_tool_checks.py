@@ -103,9 +103,8 @@ def test_promptfoo():
 OSLO = {"name": "weather", "arguments": {"city": "Oslo", "days": 2}}
 
 
-@pytest.mark.parametrize(
-    ("how", "arguments", "score_"),
-    [
+def test_how_arguments_are_compared():
+    for how, arguments, score_ in [
         ("exact", {"city": "Oslo", "days": 2}, 1.0),
         ("exact", {"days": 2.0, "city": "Oslo"}, 1.0),
         ("exact", {"city": "Oslo", "days": True}, 0.0),
@@ -115,20 +114,18 @@ OSLO = {"name": "weather", "arguments": {"city": "Oslo", "days": 2}}
         ("subset", {"city": "Oslo", "days": 2, "unit": "C"}, 1.0),
         ("subset", {"city": "Oslo"}, 0.0),
         ("ignore", {}, 1.0),
-    ],
-)
-def test_how_arguments_are_compared(how, arguments, score_):
-    assert outcome([("weather", arguments)], type="tool_calls", value=[OSLO], arguments=how)[0] == score_
+    ]:
+        assert outcome([("weather", arguments)], type="tool_calls", value=[OSLO], arguments=how)[0] == score_
 
 
-@pytest.mark.parametrize("how", ["exact", "subset", "ignore", "bfcl"])
-@pytest.mark.parametrize("arguments", ["{city: Oslo", "", "[1]", "3", '"x"'])
-def test_arguments_that_are_no_object_match_nothing(how, arguments):
-    completion = json.dumps([{"name": "weather", "arguments": arguments}])
-    check = {"type": "tool_calls", "value": [{"weather": {}}], "arguments": how, "tools": [{"name": "weather"}]}
-    found, reason = outcome(completion, **check)
-    assert found == 0.0
-    assert reason.startswith("weather: its arguments are no JSON object: ")
+def test_arguments_that_are_no_object_match_nothing():
+    for how in ["exact", "subset", "ignore", "bfcl"]:
+        for arguments in ["{city: Oslo", "", "[1]", "3", '"x"']:
+            completion = json.dumps([{"name": "weather", "arguments": arguments}])
+            check = {"type": "tool_calls", "value": [{"weather": {}}], "arguments": how, "tools": [{"name": "weather"}]}
+            found, reason = outcome(completion, **check)
+            assert found == 0.0
+            assert reason.startswith("weather: its arguments are no JSON object: ")
 
 
 def test_no_call_is_expected():
@@ -158,9 +155,8 @@ def test_order():
     assert outcome([("f", {}), ("h", {})], type="tool_calls", value=gold, order="same", score="share")[0] == 0.5
 
 
-@pytest.mark.parametrize(
-    ("calls", "gold", "share"),
-    [
+def test_share():
+    for calls, gold, share in [
         ("f", "f", 1.0),
         ("fg", "f", 1 / 2),
         ("f", "fgh", 1 / 3),
@@ -168,11 +164,9 @@ def test_order():
         ("", "f", 0.0),
         ("x", "f", 0.0),
         ("fx", "fg", 1 / 2),
-    ],
-)
-def test_share(calls, gold, share):
-    check = {"type": "tool_calls", "value": [{name: {}} for name in gold], "score": "share"}
-    assert outcome([(name, {}) for name in calls], **check)[0] == share
+    ]:
+        check = {"type": "tool_calls", "value": [{name: {}} for name in gold], "score": "share"}
+        assert outcome([(name, {}) for name in calls], **check)[0] == share
 
 
 def test_arguments_that_do_not_count_and_defaults():
@@ -197,9 +191,8 @@ def test_dots_and_underscores():
     assert outcome([("math_add", {})], type="tool_valid", dots="underscore", tools=[{"name": "math.add"}])[0] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("calls", "reason"),
-    [
+def test_reasons_name_the_call_and_the_argument():
+    for calls, reason in [
         ([("weather", {"city": "Bergen", "days": 2})], 'weather: city is "Bergen", expected "Oslo"'),
         ([("weather", {"city": "Oslo"})], "weather: days is missing, expected 2"),
         ([("weather", OSLO["arguments"] | {"x": None})], "weather: x is null, expected no such argument"),
@@ -213,10 +206,8 @@ def test_dots_and_underscores():
             [("time", {}), ("weather", {"city": 1, "days": 2})],
             '2 calls, expected 1: call 2, weather: city is 1, expected "Oslo"',
         ),
-    ],
-)
-def test_reasons_name_the_call_and_the_argument(calls, reason):
-    assert outcome(calls or "no", type="tool_calls", value=[OSLO]) == (0.0, reason)
+    ]:
+        assert outcome(calls or "no", type="tool_calls", value=[OSLO]) == (0.0, reason)
 
 
 GOLDS = [
@@ -231,29 +222,27 @@ GOLDS = [
 ]
 
 
-@pytest.mark.parametrize("gold", GOLDS)
-def test_golds_in_every_form(gold):
-    assert expected_calls(gold) == (("weather", OSLO["arguments"]),)
-    assert outcome([("weather", OSLO["arguments"])], type="tool_calls", value=gold)[0] == 1.0
-    check = verifier(type="tool_calls", value={"column": "expected"})
-    rows = [{"completion": message(("weather", OSLO["arguments"])), "expected": gold}]
-    assert_plan_conforms([check], rows)
-    assert score(rows, check)["reward"].to_list() == [1.0]
+def test_golds_in_every_form():
+    for gold in GOLDS:
+        assert expected_calls(gold) == (("weather", OSLO["arguments"]),)
+        assert outcome([("weather", OSLO["arguments"])], type="tool_calls", value=gold)[0] == 1.0
+        check = verifier(type="tool_calls", value={"column": "expected"})
+        rows = [{"completion": message(("weather", OSLO["arguments"])), "expected": gold}]
+        assert_plan_conforms([check], rows)
+        assert score(rows, check)["reward"].to_list() == [1.0]
 
 
-@pytest.mark.parametrize(
-    "gold", ["no", "{", [1], [{"a": {}, "b": {}}], [{"name": 5}], [{"name": "f", "arguments": "x"}], [None], 3]
-)
-def test_golds_of_no_form(gold):
-    with pytest.raises(ValueError, match=r"call|arguments"):
-        expected_calls(gold)
-    assert verifier(type="tool_calls", value=gold).checks[0].broken.startswith("ValueError: params.value: ")
-    rows = [{"completion": "x", "expected": json.dumps(gold)}, {"completion": "x", "expected": "[]"}]
-    check = verifier(type="tool_calls", value={"column": "expected"})
-    assert_plan_conforms([check], rows)
-    result = score(rows, check)
-    assert result["reward"].to_list() == [None, 1.0]
-    assert result["error"][0].startswith("gold cannot be used: expected is ")
+def test_golds_of_no_form():
+    for gold in ["no", "{", [1], [{"a": {}, "b": {}}], [{"name": 5}], [{"name": "f", "arguments": "x"}], [None], 3]:
+        with pytest.raises(ValueError, match=r"call|arguments"):
+            expected_calls(gold)
+        assert verifier(type="tool_calls", value=gold).checks[0].broken.startswith("ValueError: params.value: ")
+        rows = [{"completion": "x", "expected": json.dumps(gold)}, {"completion": "x", "expected": "[]"}]
+        check = verifier(type="tool_calls", value={"column": "expected"})
+        assert_plan_conforms([check], rows)
+        result = score(rows, check)
+        assert result["reward"].to_list() == [None, 1.0]
+        assert result["error"][0].startswith("gold cannot be used: expected is ")
 
 
 def test_names_in_every_form():
@@ -395,9 +384,8 @@ def test_a_schema_that_is_none():
 # ── BFCL, value by value ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("doc", "allowed", "value", "fits"),
-    [
+def test_values_as_bfcl_compares_them():
+    for doc, allowed, value, fits in [
         ({"type": "string"}, ["New York"], "new-york", True),
         ({"type": "string"}, ["it's"], 'IT"S', True),
         ({"type": "string"}, ["a"], "b", False),
@@ -435,11 +423,9 @@ def test_a_schema_that_is_none():
         ({"type": ["string", "null"]}, ["a"], "a", True),
         ({"type": "integer"}, [10**400], 10**400, True),
         ({"type": "float"}, [1.0], 10**400, False),
-    ],
-)
-def test_values_as_bfcl_compares_them(doc, allowed, value, fits):
-    schema = {"properties": {"a": doc}}
-    assert (bfcl_difference({"a": value}, {"a": allowed}, schema) is None) is fits
+    ]:
+        schema = {"properties": {"a": doc}}
+        assert (bfcl_difference({"a": value}, {"a": allowed}, schema) is None) is fits
 
 
 def test_arguments_that_may_be_absent():
@@ -455,9 +441,8 @@ def test_arguments_that_may_be_absent():
 # ── tool_trajectory ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("called", "params", "reason"),
-    [
+def test_trajectories():
+    for called, params, reason in [
         ("abc", {"called": ["a", "c"]}, ""),
         ("abc", {"called": ["x"]}, "does not call x"),
         ("abc", {"notCalled": ["x"]}, ""),
@@ -474,11 +459,9 @@ def test_arguments_that_may_be_absent():
         ("abb", {"min": 4}, "3 calls, at least 4 expected"),
         ("abb", {"min": 2, "max": 2, "of": "[b-c]"}, ""),
         ("", {"min": 1}, "0 calls, at least 1 expected"),
-    ],
-)
-def test_trajectories(called, params, reason):
-    found = outcome([(name, {}) for name in called] or "no call", type="tool_trajectory", **params)
-    assert found == (float(not reason), reason)
+    ]:
+        found = outcome([(name, {}) for name in called] or "no call", type="tool_trajectory", **params)
+        assert found == (float(not reason), reason)
 
 
 def test_sequences_of_rows():
@@ -490,9 +473,9 @@ def test_sequences_of_rows():
     assert score(rows, check)["reward"].to_list() == [1.0, 0.0, 1.0, None]
 
 
-@pytest.mark.parametrize("params", [{}, {"min": 3, "max": 2}, {"max": -1}, {"sequence": 3}])
-def test_trajectories_without_a_rule(params):
-    assert verifier(type="tool_trajectory", **params).checks[0].broken
+def test_trajectories_without_a_rule():
+    for params in [{}, {"min": 3, "max": 2}, {"max": -1}, {"sequence": 3}]:
+        assert verifier(type="tool_trajectory", **params).checks[0].broken
 
 
 # ── what they read ──────────────────────────────────────────────────────────────────────────────────────────────────────
