@@ -35,15 +35,7 @@ def _part_text(part: Any) -> str:
 
 
 def completion_text(completion: Any, *, any_role: bool = False) -> str | None:
-    """Return the text of a completion: the definition in Python.
-
-    Args:
-        completion: A string, a list of ``{"role", "content"}`` mappings, or None.
-        any_role: Whether the last message counts where there is no assistant message.
-
-    Returns:
-        The text, or None if there is none; ``no_text`` is the reason.
-    """
+    """Return the text of a completion: the definition in Python."""
     if completion is None or isinstance(completion, str):
         return completion
     messages = [message or {} for message in completion]
@@ -64,19 +56,7 @@ def no_text_expr(column: str) -> pl.Expr:
 
 
 def completion_text_expr(column: str, dtype: pl.DataType, *, any_role: bool = False) -> pl.Expr:
-    """Return ``completion_text`` as an expression.
-
-    Args:
-        column: Name of the completion column.
-        dtype: Its type: String, or a list of structs.
-        any_role: As there.
-
-    Returns:
-        A String expression.
-
-    Raises:
-        ColumnsError: The type is neither.
-    """
+    """Return ``completion_text`` as an expression."""
     values = pl.col(column)
     if dtype == pl.Null or _is_text(dtype):
         return values.cast(pl.String)
@@ -106,15 +86,7 @@ def completions_hint(column: str, dtype: Any) -> str:
 
 
 def completion_source(column: str, dtype: Any) -> str:
-    """Return what ``--map`` takes to read a column as the completion.
-
-    Args:
-        column: The column.
-        dtype: Its type.
-
-    Returns:
-        The column; a path to each of its elements, ``$.column[]``, if they are completions; ``""`` if it holds none.
-    """
+    """Return what ``--map`` takes to read a column as the completion."""
     if _is_completion(dtype):
         return column
     inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None

@@ -142,10 +142,7 @@ _BEGIN = re.compile(rf"\{{{_SPACE}[\x22}}]|\[{_SPACE}[\[{{\x22\]0-9tfnNI-]")
 
 
 def values_within(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists within a text, from the left, by the limits of ``loads``.
-
-    Each bracket that opens may begin one; the search goes on behind what was read, and ends after 100 brackets.
-    """
+    """Yield the JSON objects and lists within a text, from the left, by the limits of ``loads``."""
     at, deep = 0, text.count("[") + text.count("{") > MAX_DEPTH
     object_at, list_at = text.find("{"), text.find("[")  # five times as fast as a search for either
     for _ in range(MAX_STARTS):
@@ -201,11 +198,7 @@ def is_json(value: str) -> bool:
 
 
 def missing_keys(value: str, keys: Sequence[str]) -> str:
-    """Check that a text is a JSON object that has every key; a null value counts as present.
-
-    Returns:
-        ``""`` if it is, else the reason.
-    """
+    """Check that a text is a JSON object that has every key; a null value counts as present."""
     parsed = parse(value)
     if not isinstance(parsed, dict):
         return NO_OBJECT
@@ -301,12 +294,7 @@ def keys_lane(keys: Sequence[str]) -> Lane:
 
 
 def missing_keys_expr(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:
-    """Return ``missing_keys`` as an expression: String, null where no key is missing.
-
-    Args:
-        keys: The keys to look for.
-        objects: Texts that could be an object, null for the others.
-    """
+    """Return ``missing_keys`` as an expression: String, null where no key is missing."""
     return _missing_expr(keys, objects, _all_present(keys, objects))
 
 

@@ -42,10 +42,8 @@ def field_of(values: pl.Expr, dtype: Any, name: str) -> pl.Expr:
 
 
 def row_of(columns: Iterable[pl.Expr]) -> pl.Expr:
-    """Return columns as a struct for Python.
-
-    NOTE: it has a name of ours. Python gets a series of that name, whose methods would take the name of a user's column for a pattern.
-    """
+    """Return columns as a struct for Python."""
+    # NOTE: a name of ours: a series' methods would take the name of a user's column for a pattern
     return pl.struct(*columns).alias("row")
 
 
@@ -54,11 +52,7 @@ _SUBJECT = ContextVar("subject", default=TEXT)
 
 @contextmanager
 def about(subject: str) -> Iterator[None]:
-    """Build expressions and lanes about another column than the completion's text: what ``on:`` makes of it.
-
-    Args:
-        subject: Name of the column; String, null on rows that no check of it scores.
-    """
+    """Build expressions and lanes about another column than the completion's text: what ``on:`` makes of it."""
     token = _SUBJECT.set(subject)
     try:
         yield
@@ -88,11 +82,9 @@ def plain_type(dtype: Any) -> Any:
 
 
 def plain(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """Cast values to their ``plain_type``, without loss.
-
-    NOTE: not a strict cast, which checks for values that became null and fails for fixed-size lists within a struct.
-    """
+    """Cast values to their ``plain_type``, without loss."""
     target = plain_type(dtype)
+    # NOTE: a strict cast checks for values that became null, and fails for fixed-size lists within a struct
     return values if target == dtype else values.cast(target, strict=False)
 
 
@@ -124,10 +116,7 @@ class Lane:
 
     @property
     def column(self) -> str:
-        """Name of the hidden column, escaped because a pattern may contain a lone surrogate and a column name may not.
-
-        A lane about another subject is another column.
-        """
+        """Name of the hidden column, escaped because a pattern may contain a lone surrogate and a column name may not."""
         subject = _SUBJECT.get()
         suffix = "" if subject == TEXT else f" of {subject.removeprefix(HIDDEN)}"
         return HIDDEN + self.name.encode("unicode_escape").decode() + suffix
@@ -157,16 +146,7 @@ def lanes_read() -> Iterator[list[Lane]]:
 
 
 def layers(lanes: Iterable[Lane], schema: pl.Schema, *, few: bool = False) -> list[list[pl.Expr]]:
-    """Order lanes so that each is computed once, after the lanes that it reads.
-
-    Args:
-        lanes: The lanes of the checks; their dependencies are added.
-        schema: Input columns and their dtypes.
-        few: Whether they are for a few rows.
-
-    Returns:
-        One list of named expressions per layer, each for one ``with_columns``.
-    """
+    """Order lanes so that each is computed once, after the lanes that it reads."""
     by_name = _with_needs(_on_bases(_with_needs(map(_by_definition, lanes) if few else lanes)))
     implied_by = {name: [lane for lane in by_name.values() if lane.implies == name] for name in by_name}
 
@@ -224,18 +204,7 @@ def rowwise(
         map(function, values)
     ),
 ) -> pl.Expr:
-    """Run a Python function on each non-null value; nulls stay null and cost nothing.
-
-    Args:
-        values: The column; set rows that do not need Python to null.
-        function: Takes a value and returns a value of ``dtype``; it must not raise.
-        dtype: Type of the result.
-        distinct: Whether to run once per distinct value of a batch, for values that repeat.
-        each: Calls the function on each value; for functions with limits.
-
-    Returns:
-        An elementwise expression of ``dtype``.
-    """
+    """Run a Python function on each non-null value; nulls stay null and cost nothing."""
 
     def answers(series: pl.Series) -> pl.Series:
         return pl.Series(each(function, series.to_list()), dtype=dtype)
@@ -261,18 +230,7 @@ def on_rows(
     dtype: pl.DataType | type[pl.DataType],
     otherwise: object,
 ) -> pl.Expr:
-    """Run a function of columns on the values of some rows.
-
-    Args:
-        values: The column.
-        mask: Which rows.
-        function: Takes their values and returns a column of ``dtype``, row for row.
-        dtype: Type of the result.
-        otherwise: The result of the other rows.
-
-    Returns:
-        An elementwise expression of ``dtype``.
-    """
+    """Run a function of columns on the values of some rows."""
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         series, rows = columns
@@ -285,19 +243,8 @@ def on_rows(
 def among(
     results: pl.Series, mask: pl.Series, values: pl.Series, function: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
-    """Set the results of some rows to those of a function of columns.
-
-    NOTE: the values are filtered: Polars also computes what stands behind nulls, and gathers from several chunks slowly.
-
-    Args:
-        results: The results of the other rows; changed in place.
-        mask: Which rows.
-        values: The column.
-        function: Takes the values of these rows and returns their results.
-
-    Returns:
-        ``results``.
-    """
+    """Set the results of some rows to those of a function of columns."""
+    # NOTE: Polars also computes what stands behind nulls, and gathers from several chunks slowly
     chosen = values.filter(mask)
     return results.scatter(mask.arg_true(), function(chosen)) if len(chosen) else results
 
@@ -320,24 +267,13 @@ def in_place(rows: pl.DataFrame, size: int) -> pl.DataFrame:
 
 
 def first_of_each(scores: pl.Series, sizes: pl.Series, *, lowest: bool) -> pl.Series:
-    """Return the index of the best score of each run of rows, the first of equals.
-
-    Args:
-        scores: Float64, without nulls and NaN.
-        sizes: The length of each run, at least 1.
-        lowest: Whether the lowest score is the best.
-    """
+    """Return the index of the best score of each run of rows, the first of equals."""
     runs = in_lists(scores, sizes).list
     return sizes.cum_sum() - sizes + (runs.arg_min() if lowest else runs.arg_max())
 
 
 def in_lists(values: pl.Series, sizes: pl.Series) -> pl.Series:
-    """Return a column of lists: each takes the next values.
-
-    Args:
-        values: The values of all lists.
-        sizes: How many values each list has.
-    """
+    """Return a column of lists: each takes the next values."""
     import pyarrow as pa  # slow to import
 
     offsets = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cum_sum().cast(pl.Int64)], rechunk=True)
@@ -357,16 +293,7 @@ def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
 def once(
     values: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType | type[pl.DataType]
 ) -> pl.Expr:
-    """Run a function of columns on the distinct non-null values of each batch; nulls stay null.
-
-    Args:
-        values: A String column.
-        function: Takes a column of distinct values and returns a column of ``dtype``, row for row.
-        dtype: Type of the result.
-
-    Returns:
-        An elementwise expression of ``dtype``.
-    """
+    """Run a function of columns on the distinct non-null values of each batch; nulls stay null."""
 
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
@@ -387,17 +314,7 @@ _SAMPLE = ("b", "a", "a", "", "<think>c</think>")
 
 
 def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
-    """Return whether an expression's result for each row depends on that row alone.
-
-    Args:
-        expr: A user's expression.
-        names: The text columns that it may read.
-        tried: Whether to evaluate it on a few texts, together and one by one, even if Polars considers it elementwise.
-
-    Returns:
-        False only if it certainly depends on other rows: Python functions may do anything, and an expression that fails here may
-        work in a run.
-    """
+    """Return whether an expression's result for each row depends on that row alone."""
     try:
         # NOTE: Polars does not look into structs, and does not know that pl.fold may be elementwise
         if not tried and expr.meta.is_row_separable():

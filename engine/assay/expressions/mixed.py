@@ -27,12 +27,7 @@ def is_typed(value: Any) -> bool:
 
 
 def untyped(value: Any, *, with_bytes: bool = False) -> Any:
-    """Return a column's value; decode it if it comes from a ``TYPED`` column.
-
-    Args:
-        value: The value.
-        with_bytes: Whether bytes that are not UTF-8 are kept; else they are null, as in columns that checks read.
-    """
+    """Return a column's value; decode it if it comes from a ``TYPED`` column."""
     if not is_typed(value):
         return value
     text = value[JSON]

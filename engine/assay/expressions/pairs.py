@@ -67,15 +67,7 @@ def _listed_where(columns: Sequence[pl.Series], *, holds: bool) -> pl.Series:
 
 
 def edge_expr(texts: pl.Expr, golds: pl.Expr, *, end: bool, stripped: bool, lowered: bool) -> pl.Expr:
-    """Return whether each text begins with its gold, or ends with it; null where either is.
-
-    Args:
-        texts: String.
-        golds: String.
-        end: Whether at the end.
-        stripped: Whether to strip both.
-        lowered: Whether to compare in lower case.
-    """
+    """Return whether each text begins with its gold, or ends with it; null where either is."""
     for_both = (strip_expr,) * stripped + (lower_expr,) * lowered
     for change in for_both:
         texts, golds = change(texts), change(golds)
@@ -117,18 +109,7 @@ def once_pairs(
     function: Callable[[pl.Series, pl.Series, pl.Series], pl.Series],
     dtype: pl.Struct,
 ) -> pl.Expr:
-    """Run a function on the distinct pairs of each batch; of a pair with a null, every field is null.
-
-    Args:
-        texts: String.
-        golds: String.
-        function: Takes the text of each distinct pair, the distinct golds, and the index of each pair's gold; returns a column of
-            ``dtype``, pair for pair.
-        dtype: Type of the result.
-
-    Returns:
-        An elementwise expression of ``dtype``.
-    """
+    """Run a function on the distinct pairs of each batch; of a pair with a null, every field is null."""
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         (texts, which_text), (golds, which_gold) = map(encoded, columns)

@@ -11,16 +11,7 @@ from assay.thresholds import THRESHOLDS
 
 
 def by_columns(values: pl.Expr, row: Callable[[str], str | None], column: Callable[[pl.Series], pl.Series]) -> pl.Expr:
-    """Run a function of columns on the non-null texts of large batches, and its Python definition on small ones.
-
-    Args:
-        values: A String column; null stays null.
-        row: The definition.
-        column: Takes a String column without nulls and returns one, row for row.
-
-    Returns:
-        An elementwise String expression.
-    """
+    """Run a function of columns on the non-null texts of large batches, and its Python definition on small ones."""
 
     def answers(texts: pl.Series) -> pl.Series:
         if is_small(texts):
@@ -54,16 +45,7 @@ def holds(texts: pl.Series, mark: str) -> pl.Series:
 
 
 def split_at(texts: pl.Series, mark: str, *, last: bool) -> tuple[pl.Series, pl.Series]:
-    """Split texts at a mark, as ``str.partition`` and ``str.rpartition`` do.
-
-    Args:
-        texts: Texts that contain the mark, all of them; no nulls.
-        mark: A plain mark.
-        last: Whether to split at its last occurrence instead of the first.
-
-    Returns:
-        What stands before the mark, and what stands behind it.
-    """
+    """Split texts at a mark, as ``str.partition`` and ``str.rpartition`` do."""
     import pyarrow.compute as pc  # slow to import
 
     array = texts.to_arrow(compat_level=pl.CompatLevel.oldest())  # twice as fast as Polars' own split

@@ -21,16 +21,7 @@ _INT64 = -(2**63), 2**63 - 1
 
 
 def readable(values: pl.Expr, dtype: Any, *, as_text: bool) -> tuple[pl.Expr, Any]:
-    """Return values that Python can read, and their type.
-
-    Args:
-        values: The values.
-        dtype: Their type.
-        as_text: Whether bytes are text.
-
-    Returns:
-        The same expression and type if nothing is to be converted.
-    """
+    """Return values that Python can read, and their type."""
     if not _is_foreign(dtype, as_text=as_text):
         return values, dtype
     if isinstance(dtype, pl.BaseExtension):
@@ -143,20 +134,12 @@ def _text(value: bytes | None) -> str | None:
         return None
 
 
-# ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 LOST = object()
 """Stands for bytes that are not UTF-8, where they are looked for."""
 
 
 def readable_value(value: Any, lost: Any = None) -> Any:
-    """Return a value of a row with bytes as text, and mappings with texts as keys.
-
-    Args:
-        value: The value.
-        lost: What stands for bytes that are not UTF-8.
-    """
+    """Return a value of a row with bytes as text, and mappings with texts as keys."""
     if isinstance(value, str | int | float | None):
         return value
     if isinstance(value, bytes):

@@ -17,9 +17,6 @@ class Tag:
     ``\s`` is what ``str.strip`` strips. A name with special characters is used as part of the pattern if that compiles, and
     literally if not. The same holds for a name that is a sequence of characters and classes; one with groups, alternatives or
     repeats is searched for by ``re``.
-
-    Args:
-        name: The name of the tag.
     """
 
     _LITERAL = re.compile(r"[^.^$*+?{}\[\]\\|()]*", re.DOTALL)
@@ -53,16 +50,7 @@ class Tag:
         return start is not None and self._close.span(text, start[1]) is not None
 
     def find(self, text: str, *, strip: bool, last: bool) -> str | None:
-        """Return the text between the tags, without surrounding white space.
-
-        Args:
-            text: The text to search.
-            strip: Whether to strip a text that was matched by a name with special characters.
-            last: Whether to return the last match instead of the first.
-
-        Returns:
-            None if the tag does not occur.
-        """
+        """Return the text between the tags, without surrounding white space."""
         if self._pattern is not None:
             return self._match(self._pattern, text, strip=strip, last=last)
         content = None

@@ -108,10 +108,8 @@ def is_ascii(values: Texts) -> Texts:
 
 
 def beyond_ascii(values: pl.Expr) -> pl.Expr:
-    """Return the texts that contain a code point beyond ASCII, and ``""`` for the others.
-
-    NOTE: not null, because Polars also searches the values behind nulls.
-    """
+    """Return the texts that contain a code point beyond ASCII, and ``""`` for the others."""
+    # NOTE: not null, because Polars also searches the values behind nulls
     return pl.when(is_ascii(values).not_()).then(values).otherwise(pl.lit(""))
 
 
@@ -125,12 +123,7 @@ def _lower(values: pl.Series) -> pl.Series:
 
 
 def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
-    """Lower texts: some by ``str.lower``, of the others only the ASCII letters.
-
-    Args:
-        values: The texts.
-        fully: Which of them (Boolean) to lower by ``str.lower``.
-    """
+    """Lower texts: some by ``str.lower``, of the others only the ASCII letters."""
     lowered = ascii_lower(values)
     # rows are filtered, not masked, because Polars also searches the values behind nulls
     at = fully.arg_true()
@@ -164,10 +157,8 @@ def contains_expr(values: pl.Expr, phrase: str) -> pl.Expr:
 
 
 def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
-    """Return ``phrase in value`` row by row; null where either is null.
-
-    NOTE: for a single row Polars builds a regular expression, which takes quadratic time and rejects long phrases.
-    """
+    """Return ``phrase in value`` row by row; null where either is null."""
+    # NOTE: for a single row Polars builds a regular expression, which takes quadratic time and rejects long phrases
     if len(values) <= THRESHOLDS.lone_searches:
         pairs = zip(values.to_list(), phrases.to_list(), strict=True)
         results = [None if value is None or phrase is None else phrase in value for value, phrase in pairs]
@@ -176,11 +167,7 @@ def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
 
 
 def contains_lowered(values: pl.Series, phrases: pl.Series) -> pl.Series:
-    """Return ``phrase.lower() in value.lower()`` row by row; null where either is null.
-
-    An ASCII phrase matches only ASCII letters, so lowering bytes suffices for it, unless the text has one of the few code points
-    beyond ASCII whose lower case is ASCII.
-    """
+    """Return ``phrase.lower() in value.lower()`` row by row; null where either is null."""
     return in_slices(_contains_lowered, [values, phrases])
 
 
@@ -193,16 +180,7 @@ def _contains_lowered(columns: Sequence[pl.Series]) -> pl.Series:
 def in_slices(
     function: Callable[[Sequence[pl.Series]], pl.Series], columns: Sequence[pl.Series], rows: int | None = None
 ) -> pl.Series:
-    """Run a function that makes new texts on a few rows at a time.
-
-    The next slice reuses the memory of the last one; the kernel takes ten times as long to clear new pages as ``ascii_lower`` takes
-    to fill them.
-
-    Args:
-        function: Takes columns and returns a column, row for row.
-        columns: Columns of the same length.
-        rows: Rows of a slice; by default few.
-    """
+    """Run a function that makes new texts on a few rows at a time."""
     rows = max(1, rows or THRESHOLDS.slice)
     if len(columns[0]) <= rows:
         return function(columns)
@@ -217,19 +195,7 @@ def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
 
 
 def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
-    """Return a pattern for the linear engine that matches where the lowered text contains ``phrase``.
-
-    Each code point is lowered by itself, except Σ, whose lower case depends on its neighbours, and İ, which becomes ``i`` and a
-    combining dot. A phrase with sigmas or that dot has no pattern, so İ can only match its last letter, and only if the text may
-    continue.
-
-    Args:
-        phrase: The phrase in lower case.
-        last: Additional characters for the last letter if it is ``i``.
-
-    Returns:
-        The pattern, or None if the phrase is long, or its code points do not stand for themselves.
-    """
+    """Return a pattern for the linear engine that matches where the lowered text contains ``phrase``."""
     if len(phrase) > THRESHOLDS.folded_phrase or not _BY_CONTEXT.isdisjoint(phrase) or encodable(phrase) != phrase:
         return None
     codes = [_LOWERED.get(code, code + code.upper()) if code.isascii() else _lowered_to(code) for code in phrase]
@@ -245,15 +211,7 @@ def written_pattern(phrase: str) -> str | None:
 
 
 def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
-    """Return a pattern that matches the texts that equal a phrase after stripping and, if ``lowered``, lowering.
-
-    Args:
-        phrase: The stripped phrase, in lower case if ``lowered``.
-        lowered: Whether to compare in lower case.
-
-    Returns:
-        The pattern, or None if the phrase is long or the engine cannot search for it.
-    """
+    """Return a pattern that matches the texts that equal a phrase after stripping and, if ``lowered``, lowering."""
     pattern = lowered_pattern(phrase) if lowered else written_pattern(phrase)
     space = as_class(WHITESPACE)
     return None if pattern is None else rf"\A{space}*{pattern}{space}*\z"
@@ -273,14 +231,7 @@ ASCII_LOWER = Lane("ascii-lower", lambda _: ascii_lower_expr(text()), after=(BEY
 
 
 def phrase_lane(phrase: str) -> Lane | None:
-    """Return a Boolean lane for whether the lowered text contains a phrase.
-
-    Args:
-        phrase: The phrase in lower case.
-
-    Returns:
-        The lane, or None if the phrase has no pattern.
-    """
+    """Return a Boolean lane for whether the lowered text contains a phrase."""
     pattern = lowered_pattern(phrase, last="\u0130")
     if pattern is None:
         return None

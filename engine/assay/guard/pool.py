@@ -208,11 +208,7 @@ class _Worker:
             self.unsent = self.unsent[self.socket.send(self.unsent) :]
 
     def exchange(self) -> list[tuple[bool, Any, list[Any]]]:
-        """Send what the socket takes, and return what has arrived: whether it was the last, what came of the context, and replies.
-
-        Raises:
-            EOFError: The worker has ended.
-        """
+        """Send what the socket takes, and return what has arrived: whether it was the last, what came of the context, and replies."""
         with contextlib.suppress(BlockingIOError):
             try:
                 self._send()
@@ -237,19 +233,7 @@ class _Worker:
 
 
 class Pool:
-    """Workers of one program.
-
-    Args:
-        program: A file of Python with ``prepare(context, cell)``, which returns what answers an item, and perhaps ``warm_up()``.
-        memory: Limit on the memory of a worker, in bytes; 0 for none.
-        most: The maximum number of workers, except that each ``ask`` has one.
-        paths: Import paths of the program, after those of its interpreter.
-        isolated: Whether it sees neither the user's settings of Python nor packages that are not on its paths, and writes nowhere.
-        clock: What seconds are: ``processor`` time of an item, or what ``wall`` clocks show, of what the program marks.
-        interruptible: Whether a late item raises an exception in the program; otherwise it ends its worker.
-        renewed: Whether workers make place for new ones now and then, and where memory was short.
-        prepare_seconds: Limit on the processor time for preparing a context.
-    """
+    """Workers of one program."""
 
     def __init__(
         self,
@@ -294,17 +278,7 @@ class Pool:
     def answers(
         self, requests: Iterable[Request], seconds: float | None, stop: threading.Event | None = None
     ) -> Iterator[tuple[int, Answer]]:
-        """Yield the answer to each request, and its number, as they come; requests are taken when a worker is free.
-
-        Args:
-            requests: The requests.
-            seconds: Limit on the time of an item; None for none.
-            stop: Set when the run has to stop.
-
-        Raises:
-            KeyboardInterrupt: The run has to stop.
-            PoolError: There are no workers.
-        """
+        """Yield the answer to each request, and its number, as they come; requests are taken when a worker is free."""
         return _Asking(self, requests, min(seconds or 0.0, _LONGEST_TIME), stop).run()
 
     def close(self) -> None:
@@ -322,14 +296,8 @@ class Pool:
         """The process of the warm parent, if there is one."""
         return [] if self._parent is None else [self._parent.process.pid]
 
-    # ── for those that ask ──────────────────────────────────────────────────────────────────────────────────────────
-
     def take(self, stop: threading.Event | None, *, another: bool) -> _Worker | None:
-        """Return an idle worker, or a new one; None if ``another`` would be one too many.
-
-        Raises:
-            PoolError: There is none.
-        """
+        """Return an idle worker, or a new one; None if ``another`` would be one too many."""
         with self._locked(stop):
             if another and len(self._alive) - len(self._idle) >= self.most():
                 return None
@@ -575,8 +543,6 @@ def check_stop(stop: threading.Event | None) -> None:
     if stop is not None and stop.is_set():
         raise KeyboardInterrupt
 
-
-# ── the end of this process, and forks ──────────────────────────────────────────────────────────────────────────────────
 
 _POOLS: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 _ENDING: list[bool] = []

@@ -32,16 +32,7 @@ Piece = tuple[int, int]
 
 
 class Workers:
-    """Worker processes that call reward functions.
-
-    Args:
-        functions: All functions of the rubric.
-        count: Number of workers.
-        origin: ``module:attribute`` of the rubric, for functions that cannot be pickled; or ``""``.
-
-    Raises:
-        UsageError: The functions cannot be sent to another process.
-    """
+    """Worker processes that call reward functions."""
 
     def __init__(self, functions: Sequence[RewardFunction], count: int, origin: str = "") -> None:
         self._names = {function.name: at for at, function in enumerate(functions)}
@@ -150,10 +141,7 @@ def _outcome(answer: Raised | Late | Died, limits: Limits) -> tuple[float, str |
 
 
 def _preparation() -> bytes:
-    """Return what a process needs to be like this one: the paths of imports and the main module, unless its file does not exist.
-
-    The file does not exist for a program read from standard input (``<stdin>``), even if no function is defined there.
-    """
+    """Return what a process needs to be like this one: the paths of imports and the main module, unless its file does not exist."""
     data = spawn.get_preparation_data("assay-worker")
     data["authkey"] = bytes(data["authkey"])
     if not Path(data.get("init_main_from_path", ".")).exists():

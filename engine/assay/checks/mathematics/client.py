@@ -85,15 +85,7 @@ MEMO = Memo()
 
 
 def compare_all(questions: Sequence[Question], stop: threading.Event | None = None) -> list[Answer]:
-    """Answer questions, each distinct one once.
-
-    Args:
-        questions: The questions.
-        stop: Set when the run has to stop.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Answer questions, each distinct one once."""
     answers = {question: MEMO.find(question) for question in questions}
     waiting = [question for question, answer in answers.items() if answer is None]
     for seconds, group in groupby(waiting, lambda question: question.seconds):

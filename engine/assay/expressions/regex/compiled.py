@@ -69,12 +69,7 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def parsed(pattern: str, flags: int) -> Any:
-    """Return the parse tree of a pattern.
-
-    Raises:
-        re.error: Python does not accept the pattern.
-        TooExpensiveError: The pattern is too long, or takes too long to compile.
-    """
+    """Return the parse tree of a pattern."""
     if len(pattern) > _LONGEST:
         raise TooExpensiveError(f"a pattern of more than {_LONGEST:,} characters")
     with _quiet():
@@ -100,11 +95,7 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
 
 
 def quick_size(pattern: str, flags: int = 0) -> int:
-    """Return the code points of the longest text on which ``re`` is certainly fast; -1 if it may not be on any.
-
-    It is if the pattern only repeats single characters, and has few repeats: each repeat may try every length at every place, and each
-    choice every alternative, but repeats do not nest.
-    """
+    """Return the code points of the longest text on which ``re`` is certainly fast; -1 if it may not be on any."""
     effort: tuple[int, int] | None
     if len(pattern) <= _FLAT_LENGTH and _FLAT.fullmatch(pattern):
         # without parsing, because rows may bring hundreds of thousands of patterns

@@ -16,15 +16,7 @@ _TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|[()]", re.DOTALL)
 
 
 def conditions_of(pattern: str, tree: Any) -> list[tuple[bool, str]]:
-    """Split a pattern that begins with the start of the text and look-aheads.
-
-    Args:
-        pattern: The pattern.
-        tree: The parsed pattern.
-
-    Returns:
-        Patterns, each with whether it has to match or must not; they take the flags of the tree. Empty for other patterns.
-    """
+    """Split a pattern that begins with the start of the text and look-aheads."""
     items, flags = list(tree), tree.state.flags
     if len(items) < 2 or items[0][0] is not sre.AT or items[0][1] not in _STARTS:  # noqa: PLR2004  (the start and a look-ahead)
         return []

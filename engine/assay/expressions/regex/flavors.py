@@ -15,15 +15,7 @@ LISTS = r"With `flavor: regex`, the texts that `\L<name>` stands for, by name."
 
 
 def named_lists(flavor: Any = "re", lists: Any = None) -> str:
-    r"""Return the lists of a pattern as ``regex.guarded.Question`` has them.
-
-    Args:
-        flavor: ``regex`` or ``re``.
-        lists: Texts by name, for ``\L<name>``.
-
-    Raises:
-        ValueError: There is no such flavor, or a list cannot be used.
-    """
+    r"""Return the lists of a pattern as ``regex.guarded.Question`` has them."""
     if flavor not in FLAVORS:
         raise ValueError(f"`flavor` is {' or '.join(FLAVORS)}, not {flavor!r}")
     if lists is not None and not _is_lists(lists):

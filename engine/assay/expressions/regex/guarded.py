@@ -54,21 +54,7 @@ def guarded_search(
     stop: threading.Event | None = None,
     late: Callable[[Question], None] | None = None,
 ) -> list[Any]:
-    """Do a task of ``match_program`` for each question: ``re.search``, unless another one is named.
-
-    Args:
-        questions: Texts and patterns, valid or not; those with the same pattern should be neighbours.
-        seconds: Limit on the processor time of a match; None for no limit.
-        task: What to do with the texts.
-        stop: Set when the run has to stop.
-        late: Called with a question whose match has timed out.
-
-    Returns:
-        For each question the result, or the error: the pattern is invalid, or a limit was exceeded.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Do a task of ``match_program`` for each question: ``re.search``, unless another one is named."""
     results: list[Any] = [
         _TOO_EXPENSIVE.get(hash(question.compiled)) if _TOO_EXPENSIVE else None for question in questions
     ]

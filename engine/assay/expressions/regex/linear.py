@@ -62,12 +62,7 @@ class Boundary(Enum):
 
 
 def linear(tree: Any, boundary: Boundary) -> tuple[str, ...]:
-    r"""Translate a parsed pattern to alternative patterns that together match in the same texts.
-
-    Raises:
-        NotLinearError: The engine cannot express the pattern.
-        RecursionError: The stack overflows.
-    """
+    r"""Translate a parsed pattern to alternative patterns that together match in the same texts."""
     return _Writer(boundary).patterns(tree)
 
 
@@ -94,17 +89,7 @@ class Narrowed:
 
 
 def narrowed(tree: Any, boundary: Boundary, *, lowered: bool = False) -> Narrowed:
-    r"""Translate a parsed pattern with every set of characters cut to ASCII.
-
-    Args:
-        tree: The parsed pattern.
-        boundary: The translation of ``\b``.
-        lowered: Whether the texts are searched with their ASCII letters in lower case.
-
-    Raises:
-        NotLinearError: The engine cannot express the pattern.
-        RecursionError: The stack overflows.
-    """
+    r"""Translate a parsed pattern with every set of characters cut to ASCII."""
     writer = _NarrowWriter(boundary, lowered=lowered)
     patterns = writer.patterns(tree)
     likely = _NarrowWriter(boundary, after_space=True).patterns(tree) if _is_word_of_few(tree) else ()
@@ -239,10 +224,7 @@ class _Writer:
         return lambda words: self.part(op, value, flags, words=words), more
 
     def up_to_word(self, run: str, node: tuple[Any, Any], after: Items, flags: int) -> str:
-        r"""Write a run of any length from the start of the text to a boundary, as in ``^.*\bfoo``.
-
-        Before a word, the run is empty or ends with another character; before anything else, it ends with a word character.
-        """
+        r"""Write a run of any length from the start of the text to a boundary, as in ``^.*\bfoo``."""
         starts_word = word_at(after, flags, end=False)
         if starts_word is None:
             raise NotLinearError(_UNSURE)
@@ -395,11 +377,7 @@ class _NarrowWriter(_Writer):
 
 
 def _in_lower_case(ranges: Ranges) -> Ranges:
-    """Return a set of ASCII characters without its capitals.
-
-    Raises:
-        NotLinearError: It tells capitals from small letters.
-    """
+    """Return a set of ASCII characters without its capitals."""
     codes = {code for first, last in ranges for code in range(first, last + 1)}
     if codes != {ord(chr(code).swapcase()) for code in codes}:
         raise NotLinearError("a set that tells capitals from small letters")

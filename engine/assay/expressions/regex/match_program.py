@@ -14,12 +14,7 @@ from typing import Any
 
 
 def prepare(context: tuple[str, int, str, str, float], _: Any) -> Callable[[str], Any]:
-    """Compile a pattern, and return what to do with a text.
-
-    Args:
-        context: The pattern, its flags, the task, and for a pattern of the package ``regex`` the folder that has it with its named
-            lists, as JSON, and the seconds for a text, 0 for no limit.
-    """
+    """Compile a pattern, and return what to do with a text."""
     pattern, flags, task, package, seconds = context
     within: dict[str, Any] = {}
     warnings.simplefilter("ignore")

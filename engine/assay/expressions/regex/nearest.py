@@ -12,11 +12,7 @@ _MAXIMUM = re.compile(r"(?<=<)(=?)(\d+)")
 
 
 def nearest_texts(questions: Sequence[Question], limits: Limits | None = None) -> list[str | None]:
-    """Return for each question, which has no match, the best match with one error more; None if there is none in time.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Return for each question, which has no match, the best match with one error more; None if there is none in time."""
     limits = limits or Limits()
     nearest: dict[Question, str] = {}
     waiting = {question: _looser(question.pattern) for question in questions}

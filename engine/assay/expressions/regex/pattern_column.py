@@ -56,15 +56,7 @@ def _words(patterns: pl.Series, flags: int) -> pl.Series:
 
 
 def needed_literal(pattern: str, *, folds: bool) -> str | None:
-    """Return a literal that every match of a pattern contains, without compiling the pattern.
-
-    Args:
-        pattern: A regular expression without inline flags.
-        folds: Whether case is ignored; the literal is then lower-case ASCII.
-
-    Returns:
-        The longest such literal; None if unknown. An invalid pattern has none.
-    """
+    """Return a literal that every match of a pattern contains, without compiling the pattern."""
     if len(pattern) > _LONGEST or not _SEQUENCE.fullmatch(pattern):
         return None
     runs = [""]
@@ -118,10 +110,7 @@ _WORD_BYTES = pl.Series([is_word_character(chr(byte)) if byte < 128 else None fo
 
 
 def _search_bounded(rows: pl.DataFrame) -> pl.Series:
-    """``_between_boundaries`` for rows whose ``haystack`` contains the ``literal``.
-
-    Expressions look at the first occurrence; Python looks at texts that contain the literal again or have non-ASCII beside it.
-    """
+    """``_between_boundaries`` for rows whose ``haystack`` contains the ``literal``."""
     size, start = pl.col("literal").str.len_bytes(), pl.col("haystack").str.find(pl.col("literal"), literal=True)
     rows = rows.with_columns_seq(bytes=pl.col("haystack").cast(pl.Binary), start=start.cast(pl.Int64), size=size)
     start, end = pl.col("start"), pl.col("start") + pl.col("size")
@@ -148,17 +137,7 @@ def _is_word_at(rows: pl.DataFrame, at: pl.Expr) -> pl.Series:
 
 
 def search_patterns_expr(texts: pl.Expr, patterns: pl.Expr, flags: int = 0) -> pl.Expr:
-    """Search each text with the pattern of its row; an empty pattern finds nothing.
-
-    Args:
-        texts: A String column.
-        patterns: A String column.
-        flags: ``re.IGNORECASE`` or 0.
-
-    Returns:
-        An elementwise Boolean expression; null where only ``re`` can answer, because only the definition has a limit, and for an
-        invalid pattern.
-    """
+    """Search each text with the pattern of its row; an empty pattern finds nothing."""
     run = partial(_search_batch, flags=flags)
     return pl.map_batches([texts, patterns], run, return_dtype=pl.Boolean, is_elementwise=True)
 
@@ -213,10 +192,7 @@ def _needed_literals(patterns: pl.Series) -> pl.Series:
 
 
 def _folded(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the ``haystack`` in which to search for literals: the text, its ASCII letters in lower case if case is ignored.
-
-    Under IGNORECASE an ASCII literal matches only ASCII, except a few characters: the haystack is null for texts with one.
-    """
+    """Add the ``haystack`` in which to search for literals: the text, its ASCII letters in lower case if case is ignored."""
     if not rows["folds"].any():
         return rows.with_columns_seq(haystack="text")
     folds = rows["folds"] & rows["text"].is_not_null()

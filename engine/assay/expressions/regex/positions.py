@@ -41,30 +41,13 @@ class TooManyStepsError(Exception):
 
 
 class Positions:
-    """A parsed pattern, ready to search texts.
-
-    Args:
-        tree: The parse tree.
-
-    Raises:
-        NotPositionsError: Sets of positions cannot express the pattern.
-        RecursionError: The stack overflows.
-    """
+    """A parsed pattern, ready to search texts."""
 
     def __init__(self, tree: Any) -> None:
         self._node = _sequence(tree, tree.state.flags)
 
     def search(self, text: str, steps: int | None = None) -> bool:
-        """Return whether ``re.search`` finds the pattern.
-
-        Args:
-            text: The text.
-            steps: The limit of steps; by default the threshold, about a second. A step is about the cost of 64 positions.
-
-        Raises:
-            TooManyStepsError: The search exceeds the limit.
-            RecursionError: The stack overflows.
-        """
+        """Return whether ``re.search`` finds the pattern."""
         prepared = _Text(text, THRESHOLDS.position_steps if steps is None else steps)
         return bool(self._node.after(prepared, prepared.every))
 
@@ -95,21 +78,13 @@ class _Text:
             self._coded = text.translate(dict(zip(self._codes, range(_BYTE), strict=False))).encode("latin-1")
 
     def spend(self, operations: int = 1) -> None:
-        """Count operations on sets.
-
-        Raises:
-            TooManyStepsError: The limit is exceeded.
-        """
+        """Count operations on sets."""
         self._remaining -= operations * self._words
         if self._remaining < 0:
             raise TooManyStepsError
 
     def _look_up(self, count: int) -> None:
-        """Count look-ups of characters.
-
-        Raises:
-            TooManyStepsError: The limit is exceeded.
-        """
+        """Count look-ups of characters."""
         self._remaining -= _CODE * count
         self.spend()
 
@@ -172,9 +147,6 @@ def _class(op: Any, value: Any, flags: int) -> _Class:
 def _class_of(op: Any, value: Any, flags: int) -> _Class:
     r"""Return a class, cached by the node and not by its ranges, of which ``\w`` alone has 760."""
     return _Class(accepted(op, value, flags))
-
-
-# ── nodes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Node(Protocol):
@@ -362,9 +334,6 @@ class _Nothing:
         return 0
 
     before = after
-
-
-# ── from a parsed pattern ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _sequence(items: Any, flags: int) -> _Node:

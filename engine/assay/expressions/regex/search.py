@@ -135,20 +135,7 @@ class Route:
 
 
 def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0, lists: str = "") -> bool:
-    """Return whether ``re.search`` finds the pattern: the definition in Python.
-
-    Args:
-        pattern: The pattern.
-        value: The text.
-        limits: The limits of a run.
-        flags: Flags of ``re``.
-        lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
-
-    Raises:
-        re.error: Python, or the package, does not accept the pattern.
-        TimeoutError: The match needs a separate process, and takes longer than the limit.
-        MemoryError: The match needs a separate process, and takes more memory than the limit.
-    """
+    """Return whether ``re.search`` finds the pattern: the definition in Python."""
     (answer,) = search_all(pattern, [value], limits, flags=flags, lists=lists)
     if isinstance(answer, Exception):
         raise answer
@@ -158,22 +145,14 @@ def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int
 def search_all(
     pattern: str, values: Sequence[str], limits: Limits | None = None, *, flags: int = 0, lists: str = ""
 ) -> list[Answer]:
-    """Return the result of ``search`` for each text, or the exception that it raises.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Return the result of ``search`` for each text, or the exception that it raises."""
     limits = limits or Limits()
     here = [None] * len(values) if lists else search_here(pattern, values, limits.stop, flags=flags)
     return _with_guarded([Question(pattern, value, flags, lists) for value in values], here, limits)
 
 
 def search_each(questions: Sequence[Question], limits: Limits | None = None) -> list[Answer]:
-    """Return the result of ``search`` for each text with its own pattern, or the exception that it raises.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Return the result of ``search`` for each text with its own pattern, or the exception that it raises."""
     limits = limits or Limits()
     here: list[Answer | None] = []
     for pattern, text_, flags, lists in questions:
@@ -206,10 +185,7 @@ _LAST_TRY = 0.005
 
 
 def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict[Question, Answer]:
-    """Answer what sets of positions can answer: by ``re``, and by them where it is late.
-
-    They take a hundred times as long as ``re``, except on texts on which it would take for ever.
-    """
+    """Answer what sets of positions can answer: by ``re``, and by them where it is late."""
     patterns = {(question.pattern, question.flags) for question in questions if not question.lists}
     expressed = {pattern for pattern in patterns if _positions(*pattern)[0] is not None}
     able = [question for question in questions if not question.lists and question.compiled[:2] in expressed]
@@ -254,13 +230,7 @@ def note_timeout(limits: Limits, rows: int) -> None:
 def search_here(
     pattern: str, values: Sequence[str], stop: threading.Event | None = None, *, flags: int = 0
 ) -> list[Answer | None]:
-    """Run ``search_all`` in this process, in bounded time; None for texts that need ``re`` in a separate process.
-
-    It uses ``re`` if that cannot take long, else the linear engine; for a few texts, sets of positions first.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Run ``search_all`` in this process, in bounded time; None for texts that need ``re`` in a separate process."""
     answers = _quick_answers(pattern, values, flags, stop)
     if None not in answers:
         return answers
@@ -334,11 +304,7 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
 
 
 def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "") -> Lane | None:
-    """Return a lane for the rows that the linear engine cannot decide; ``lists`` as for ``search``.
-
-    Returns:
-        A lane with a struct of ``found`` and ``error`` from ``search_all``, null on the other rows; None if no row ever needs it.
-    """
+    """Return a lane for the rows that the linear engine cannot decide; ``lists`` as for ``search``."""
     chosen = route(pattern, lists=lists)
     if chosen.in_columns and not chosen.disputed:
         return None
@@ -388,13 +354,7 @@ def _linear_expr(chosen: Route) -> pl.Expr:
 
 
 def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]) -> pl.Series:
-    """Search ASCII texts with narrowed patterns, and those beyond ASCII that these do not decide with the others.
-
-    Args:
-        linear: The narrowed patterns.
-        beyond: The others.
-        columns: The texts for the narrowed patterns, which texts contain a code point beyond ASCII, and the texts as they are.
-    """
+    """Search ASCII texts with narrowed patterns, and those beyond ASCII that these do not decide with the others."""
     folded, is_beyond, values = columns
     if not is_beyond.any():
         return _any_of(folded, linear)
@@ -465,11 +425,7 @@ def _none_of(values: pl.Series) -> pl.Series:
 
 
 def route(pattern: str, flags: int = 0, lists: str = "") -> Route:
-    """Choose the engine for a pattern; cached. ``lists`` are as for ``search``.
-
-    Raises:
-        re.error: Python does not accept the pattern.
-    """
+    """Choose the engine for a pattern; cached. ``lists`` are as for ``search``."""
     return Route((), BY_PACKAGE) if lists else _route(pattern, flags, THRESHOLDS.linear_bytes)
 
 
@@ -495,13 +451,7 @@ def _route(pattern: str, flags: int, linear_bytes: int) -> Route:
 
 
 def _linear_route(pattern: str, flags: int) -> Route:
-    """Return the route by the linear engine.
-
-    Raises:
-        NotLinearError: The linear engine cannot express the pattern.
-        TooExpensiveError: The pattern is too expensive for this process.
-        RecursionError: The stack overflows.
-    """
+    """Return the route by the linear engine."""
     tree = parsed(pattern, flags)
     if conditions := conditions_of(pattern, tree):
         routes = [(wanted, _linear_route(inner, tree.state.flags)) for wanted, inner in conditions]
@@ -528,12 +478,7 @@ def _other_trees(tree: Any) -> Iterator[Any]:
 
 
 def route_of_tree(tree: Any) -> Route:
-    """Return the route of a parsed pattern by the linear engine.
-
-    Raises:
-        NotLinearError: The linear engine cannot express the pattern.
-        RecursionError: The stack overflows.
-    """
+    """Return the route of a parsed pattern by the linear engine."""
     return _chosen(None, 0, tree, lowered=False, rewritten=True)
 
 
@@ -582,12 +527,7 @@ _TOO_DEEP = "a pattern nested too deeply"
 
 
 def check_pattern(pattern: str, lists: str = "") -> None:
-    """Check that Python accepts a pattern; or the package ``regex``, with lists.
-
-    Raises:
-        re.error: It does not; other exceptions of ``re.compile`` are raised, too.
-        TimeoutError: The check takes too long.
-    """
+    """Check that Python accepts a pattern; or the package ``regex``, with lists."""
     with contextlib.suppress(TooExpensiveError, RecursionError):
         if not lists:
             parsed(pattern, 0)

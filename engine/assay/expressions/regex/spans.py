@@ -45,9 +45,6 @@ ANY = "any"
 Result = str | Exception | None
 
 
-# ── the pattern in the linear engine ────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass
 class _Writer:
     r"""Writes a pattern so that the linear engine prefers the same matches, and numbers the same groups.
@@ -228,12 +225,7 @@ def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, 
 
 @cached_within(4_000_000, lambda _, pattern, lists="": 4 * (len(pattern) + len(lists)))
 def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
-    """Return the number of groups of a pattern, and the numbers of those with names.
-
-    Raises:
-        re.error: Python, or the package, does not accept the pattern.
-        ValueError: The pattern is too large.
-    """
+    """Return the number of groups of a pattern, and the numbers of those with names."""
     if lists:
         (numbers,) = guarded_search([Question(pattern, "", lists=lists)], seconds=1.0, task="groups")
         if isinstance(numbers, Exception):
@@ -244,9 +236,6 @@ def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
     except (TooExpensiveError, RecursionError) as error:
         raise ValueError(f"the pattern is too large to extract a group: {error}") from None
     return state.groups - 1, dict(state.groupdict)
-
-
-# ── what is done with it ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Operation(Protocol):
@@ -395,15 +384,8 @@ class Matches:
         return str(reply)
 
 
-# ── on texts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def results(operation: Operation, texts: Sequence[str], limits: Limits | None = None) -> list[Result]:
-    """Return the result for each text, None where nothing is found; or the exception: a limit was exceeded.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Return the result for each text, None where nothing is found; or the exception: a limit was exceeded."""
     limits = limits or Limits()
     answers: list[Any] = [_here(operation, text, limits) for text in texts]
     waiting = Counter(text for text, answer in zip(texts, answers, strict=True) if answer is _ELSEWHERE)
@@ -461,11 +443,7 @@ def _disputed(texts: pl.Series) -> pl.Series:
 
 
 def results_column(operation: Operation, texts: pl.Series, limits: Limits | None = None) -> tuple[pl.Series, pl.Series]:
-    """Return ``results`` for a String column without nulls, as a column of results and one of errors.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
+    """Return ``results`` for a String column without nulls, as a column of results and one of errors."""
     texts = texts.alias("text")
     if is_small(texts) or operation.lists:
         return _by_rows(operation, texts, limits)

@@ -8,13 +8,7 @@ Value = TypeVar("Value")
 
 
 def on_any_stack(function: Callable[[], Value]) -> Value:
-    """Call a recursive function; if the stack overflows, call it again on a new one.
-
-    The result thus does not depend on the depth of the caller.
-
-    Raises:
-        RecursionError: The function overflows a new stack, too.
-    """
+    """Call a recursive function; if the stack overflows, call it again on a new one."""
     try:
         return function()
     except RecursionError:

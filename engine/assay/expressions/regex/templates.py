@@ -70,13 +70,7 @@ def skeleton(pattern: str) -> tuple[str, list[str]] | None:
 
 
 def search_templates(texts: pl.Series, patterns: pl.Series, flags: int) -> pl.Series:
-    """Return whether ``re.search`` finds each row's pattern; null where this cannot tell.
-
-    Args:
-        texts: The texts, without nulls.
-        patterns: Their patterns, without nulls.
-        flags: Flags of all patterns.
-    """
+    """Return whether ``re.search`` finds each row's pattern; null where this cannot tell."""
     distinct, which = encoded(patterns)
     split = [skeleton(pattern) for pattern in distinct.to_list()]
     names = pl.Series([None if each is None else each[0] for each in split], dtype=pl.String)
@@ -121,9 +115,6 @@ def _search_batch(template: "_Template", columns: Sequence[pl.Series]) -> pl.Ser
     for chain in template.chains:
         search.run(chain)
     return search.answers()
-
-
-# ── templates ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -293,14 +284,7 @@ _FARTHEST = 200
 
 
 def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | None:
-    r"""Prepare the search for a fixed part; None if there is nothing to search for.
-
-    Args:
-        items: The nodes of the part.
-        state: The parser's state, for the flags.
-        after: Whether it begins after a hole: the text then starts with the hole's last character, which ``\b`` looks at.
-        before: Whether it ends before a hole: the text then ends with the hole's first character.
-    """
+    r"""Prepare the search for a fixed part; None if there is nothing to search for."""
     if not items and (after or before):
         return None
     if before and not state.flags & sre.SRE_FLAG_MULTILINE and _has(items, lambda node: node == (sre.AT, sre.AT_END)):
@@ -322,9 +306,6 @@ def _width(items: _Items, state: Any) -> int:
     """Return the most characters that decide whether a part matches: those of a match, and those that look-around reads beside it."""
     looks = (value[1] for op, value in _nodes(items) if op in (sre.ASSERT, sre.ASSERT_NOT))
     return sum(int(sequence.getwidth()[1]) for sequence in (_sequence(items, state), *looks))
-
-
-# ── search ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Search:
@@ -358,13 +339,7 @@ class _Search:
             self._descend(chain, rows, 0)
 
     def _descend(self, chain: _Chain, rows: pl.DataFrame, level: int) -> None:
-        """Search with the rest of a chain.
-
-        Args:
-            chain: The chain.
-            rows: The rest of each text: all of it, or from the last character of the hole before.
-            level: The number of holes before.
-        """
+        """Search with the rest of a chain."""
         part = chain.parts[level]
         if level == len(chain.holes):
             matches = None
@@ -420,14 +395,7 @@ class _Search:
 
 
 def _decide(texts: pl.Series, part: _Part, left: pl.Series, right: pl.Series) -> pl.Series:
-    """Return whether the text beside a hole has what the part asks for; null where the linear engine cannot tell.
-
-    Args:
-        texts: The text beside the hole.
-        part: The part.
-        left: Whether it begins with a word character, if it is after a hole.
-        right: Whether it ends with a word character, if it is before a hole.
-    """
+    """Return whether the text beside a hole has what the part asks for; null where the linear engine cannot tell."""
     texts = texts.alias("text")
     if len(part.routes) == 1:
         return linear_answers(texts, part.routes[0][2])

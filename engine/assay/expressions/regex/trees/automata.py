@@ -28,12 +28,7 @@ _NONE: State = frozenset()
 
 
 class Alphabet:
-    """All characters, split into classes that no set of a pattern divides; a set of classes has the bits of their numbers.
-
-    Args:
-        sets: The sets of the pattern.
-        state: The parser's state.
-    """
+    """All characters, split into classes that no set of a pattern divides; a set of classes has the bits of their numbers."""
 
     def __init__(self, sets: Iterable[Ranges], state: Any) -> None:
         self.state = state
@@ -93,9 +88,6 @@ _EMPTY = _Part(_NONE, _NONE, empty=True)
 class Forbidden:
     """The positions of everything that some look-aheads forbid.
 
-    Args:
-        alphabet: The alphabet of the pattern.
-
     Attributes:
         members: The classes that each position takes; none for the end of the text.
         ends: The positions with which something forbidden is complete.
@@ -110,14 +102,7 @@ class Forbidden:
         self._line_ends: set[int] = set()
 
     def add(self, items: Iterable[tuple[Any, Any]], flags: int) -> State | None:
-        """Add a pattern.
-
-        Returns:
-            The positions that begin it; None if it matches everywhere.
-
-        Raises:
-            NotLinearError: Positions cannot express it.
-        """
+        """Add a pattern."""
         first, last, empty = self._sequence(items, flags)
         if any(self._after[position] for position in self._text_ends | self._line_ends):
             raise NotLinearError("look-around")
@@ -211,9 +196,6 @@ def _either(parts: Sequence[_Part]) -> _Part:
     return _Part(first, last, any(part.empty for part in parts))
 
 
-# ── from states to a pattern ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass
 class Ways:
     """Alternative ways from one state to another: single characters, and sequences of nodes.
@@ -252,20 +234,7 @@ Graph = dict[int, dict[int, Ways]]
 
 
 def all_ways(graph: Graph, start: int, end: int, alphabet: Alphabet) -> Nodes | None:
-    """Return a pattern for all ways from a state to another, by taking out the others, the ones with the smallest ways first.
-
-    Args:
-        graph: The ways, which are used up.
-        start: A state to which no way leads.
-        end: A state from which no way leads.
-        alphabet: The alphabet.
-
-    Returns:
-        None if there is no way.
-
-    Raises:
-        NotLinearError: The pattern would be too large.
-    """
+    """Return a pattern for all ways from a state to another, by taking out the others, the ones with the smallest ways first."""
     sources: dict[int, set[int]] = {number: set() for number in (*graph, end)}
     for source, targets in graph.items():
         for target in targets:

@@ -29,11 +29,7 @@ _EITHER = frozenset((True, False))
 
 
 def word_at(items: Items, flags: int, *, end: bool) -> bool | None:
-    """Return whether every match of a sequence begins, or ends, with one of Python's word characters.
-
-    Returns:
-        True or False if that is certain; None if both are possible, or the match may be empty.
-    """
+    """Return whether every match of a sequence begins, or ends, with one of Python's word characters."""
     kinds, empty = _kinds(items, flags, end=end)
     return None if empty or len(kinds) != 1 else next(iter(kinds))
 
@@ -66,10 +62,7 @@ def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozense
 
 
 def _sides(op: Any, value: Any, flags: int) -> frozenset[bool]:
-    r"""Return which kinds of characters a node accepts if that is plain without Python's tables, else nothing.
-
-    Whatever matches a letter under IGNORECASE is a letter. ``\d`` accepts word characters only, ``\s`` none.
-    """
+    r"""Return which kinds of characters a node accepts if that is plain without Python's tables, else nothing."""
     items: Items = [(op, value)] if op is sre.LITERAL else value if op is sre.IN else [(op, None)]
     kinds = set()
     for kind, item in items:

@@ -41,12 +41,7 @@ _REST = Node("the rest of the text", None, 0)
 
 
 def without_look_ahead(tree: Any) -> Any:
-    """Return a tree that matches in the same texts, without negative look-ahead.
-
-    Raises:
-        NotLinearError: There is none, or it cannot be written otherwise.
-        RecursionError: The stack overflows.
-    """
+    """Return a tree that matches in the same texts, without negative look-ahead."""
     items = with_flags(tree, tree.state.flags)
     if not looks_ahead(items):
         raise _unwritten()
@@ -68,9 +63,6 @@ def _unwritten() -> NotLinearError:
     return NotLinearError("look-around")
 
 
-# ── what can follow ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Fate(Enum):
     """What comes of something forbidden that is under way."""
 
@@ -80,11 +72,7 @@ class _Fate(Enum):
 
 
 class _Ahead:
-    """What look-aheads of a pattern forbid, and what comes of it.
-
-    Args:
-        alphabet: The alphabet of the pattern.
-    """
+    """What look-aheads of a pattern forbid, and what comes of it."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
@@ -165,9 +153,6 @@ class _Ahead:
         return self.alphabet.classes_of(accepted(*node))
 
 
-# ── places ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Step(NamedTuple):
     """A character of a run, what must not begin before it, and what must not begin after it."""
 
@@ -188,12 +173,7 @@ _START, _END = 0, 1
 
 
 class _Sequence:
-    """Writes a sequence of nodes so that nothing forbidden is completed.
-
-    Args:
-        ahead: What the pattern forbids.
-        after: What follows the sequence: at least what can follow; empty at the end of the pattern.
-    """
+    """Writes a sequence of nodes so that nothing forbidden is completed."""
 
     def __init__(self, ahead: _Ahead, after: Sequence[Node]) -> None:
         self._ahead, self._after = ahead, after
@@ -205,11 +185,7 @@ class _Sequence:
         self._repeats: dict[tuple[int, int, Any], Node] = {}
 
     def written(self, items: Sequence[Node]) -> Nodes | None:
-        """Return the sequence without look-ahead; None if it matches nowhere.
-
-        Raises:
-            NotLinearError: It cannot be written so.
-        """
+        """Return the sequence without look-ahead; None if it matches nowhere."""
         plain = [*takewhile(lambda node: not looks_ahead([node]), items)]  # as they are, for the engine to skip to them
         self._add([], _NONE, items[len(plain) :])
         for number, place in enumerate(self._places, _END + 1):  # more are added meanwhile

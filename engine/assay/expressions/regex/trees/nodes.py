@@ -36,11 +36,7 @@ def with_flags(items: Iterable[tuple[Any, Any]], flags: int) -> list[Node]:
 
 
 def of_group(node: Node) -> list[Node]:
-    """Return the nodes in a group.
-
-    Raises:
-        NotLinearError: CPython's search differs from the parse tree.
-    """
+    """Return the nodes in a group."""
     _, add, remove, inner = node.value
     if add & TYPE_FLAGS:
         raise NotLinearError("scoped a/u flags")

@@ -27,17 +27,9 @@ def has_substitutes(tree: Any) -> bool:
 
 
 def with_substitutes(tree: Any) -> Any:
-    """Return a tree that matches in the same texts, with fewer back-references, possessive repeats and atomic groups.
-
-    Raises:
-        NotLinearError: A group has flags that CPython's search disregards.
-        RecursionError: The stack overflows.
-    """
+    """Return a tree that matches in the same texts, with fewer back-references, possessive repeats and atomic groups."""
     nodes = _yielding(list(tree), [], tree.state.flags, tree.state)
     return sre_parser.SubPattern(tree.state, _without_references(nodes, tree.state, _MOST_TEXTS))
-
-
-# ── possessive repeats and atomic groups ────────────────────────────────────────────────────────────────────────────────
 
 
 def _yielding(items: Nodes, after: Sequence[Node], flags: int, state: Any) -> Nodes:
@@ -101,9 +93,6 @@ def _asks_nothing(nodes: Iterable[Node]) -> bool:
     return all(
         node.op not in (sre.AT, sre.ASSERT, sre.ASSERT_NOT) and all(map(_asks_nothing, ways_of(node))) for node in nodes
     )
-
-
-# ── back-references ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _Text = tuple[int, ...]
