@@ -13,8 +13,9 @@ from assay.expressions.json import MAX_DEPTH, nesting, values_within
 from assay.spec.listing import steps_as_json
 from assay.steps.chain import Chain
 from assay.steps.reader import read_steps
-from assay.steps.registry import STEP_TYPES, STEPS, by_name
+from assay.steps.registry import STEP_TYPES, STEPS
 from assay.thresholds import set_to
+from assay.values.params import both_cases
 
 BY_NAME = {step.name: step for step in STEP_TYPES}
 
@@ -249,7 +250,8 @@ def test_hostile_texts_take_linear_time(name):
 
 
 def test_names_are_unique_and_read_in_both_spellings():
-    assert by_name(STEP_TYPES) == STEPS
+    names = {name: step for step in STEP_TYPES for name in (step.name, *step.aliases)}
+    assert {spelling: step for name, step in names.items() for spelling in both_cases(name)} == {**STEPS}
     names = [name for step in STEP_TYPES for name in (step.name, *step.aliases)]
     assert len(names) == len({*names})
     assert STEPS["after_think"] is STEPS["afterThink"] is STEPS["strip_think"]

@@ -177,6 +177,7 @@ class Traits:
         require: Raises ModuleNotFoundError, which tells how to install it, if a package is missing that the type needs.
         code: The class or function that decides the verdicts; None for the check's own class.
         stands_in: Whether it stands for any check, also of a user's.
+        reads_all: Whether it reads every column of the rollouts.
         sees_all: Whether the check must see all rows of a run together; such a run has one part.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` and ``{check}`` stand for ids. Of several
             checks with the same column, the first that has a value counts.
@@ -197,6 +198,7 @@ class Traits:
     code: Any = None
     stands_in: bool = False
     sees_all: bool = False
+    reads_all: bool = False
     extra: str = ""
     nullable: bool = False
 

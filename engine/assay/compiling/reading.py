@@ -11,7 +11,6 @@ from assay.compiling.requirements import read_columns, referred_columns
 from assay.expressions.lane import exactly, not_hidden, plain, plain_type
 from assay.expressions.readable import has_type, readable, readable_value
 from assay.names import COMPLETION, HIDDEN, TASK_ID, VERIFIER_COLUMNS
-from assay.rewards.check import Reward
 from assay.spec.verifier import VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
@@ -51,7 +50,7 @@ def _read(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> dict[str, 
     ours = (name for check in checks if is_builtin(check) for name in (*check.traits.reads, *check.traits.may_read))
     failures = failure_columns({*names})
     texts = {*_OURS, *failures, *ours, *referred_columns(verifiers)}
-    if any(isinstance(check, Reward) and check.rewards.takes_all for check in checks):
+    if any(check.traits.reads_all for check in checks):
         read = {*not_hidden(names)}
     else:
         read = {*read_columns(verifiers), *failures, TASK_ID}

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 
 from assay.checks.base import Check, RowAwareCheck, has_expr, is_builtin
-from assay.classes.check import ByClass
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed, printable
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
@@ -27,7 +26,6 @@ from assay.names import (
     TASK_ID,
     VERIFIER,
 )
-from assay.rewards.check import Reward
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
@@ -92,7 +90,7 @@ def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
     checks = [
         check
         for check in _checks(verifiers)
-        if is_builtin(check) or not has_expr(check) or isinstance(check, Reward | ByClass)
+        if is_builtin(check) or not has_expr(check) or isinstance(check, RowAwareCheck)
     ]
     read = (
         name for check in checks for name in (*check.traits.reads, *check.traits.may_read) if name not in _WITH_FORM

@@ -24,8 +24,6 @@ from assay.calls.places import defined_at
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.pairs import contain_expr, equal_expr
-from assay.expressions.regex.pattern_column import search_patterns_expr, search_uncompiled
-from assay.expressions.regex.search import Question, search_each
 from assay.functions.request import golds_of, is_listed
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
@@ -104,6 +102,9 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
 
 def regex_matches(calls: Sequence[Call], limits: Limits | None = None) -> list[float | Exception]:
     """``regex_match`` for many rows without lists of golds, which share the processes that backtracking needs."""
+    from assay.expressions.regex.pattern_column import search_uncompiled
+    from assay.expressions.regex.search import Question, search_each
+
     results: list[float | Exception] = [0.0] * len(calls)
     questions: dict[int, Question] = {}
     for number, (model_output, expected, params) in enumerate(calls):
@@ -146,6 +147,8 @@ def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any])
 
 def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``regex_match`` as an elementwise expression; null where the function must run."""
+    from assay.expressions.regex.pattern_column import search_patterns_expr
+
     return search_patterns_expr(output, expected, re.IGNORECASE if params.get(IGNORE_CASE) else 0)
 
 

@@ -40,6 +40,7 @@ class Reward(RowAwareCheck):
             passed_through=("answer", "task", "example_id", "id", *rewards.others),
             nullable=self.function.skips,
             sees_all=self.function.group,
+            reads_all=rewards.takes_all,
             code=self.function.func,
         )
         self._decides = rewards.skips and at == 0

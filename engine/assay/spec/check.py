@@ -13,7 +13,6 @@ from assay.checks.groups import Group, Included
 from assay.checks.stand_ins import Broken
 from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.regex.flavors import PACKAGE
-from assay.expressions.regex.search import search_all
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
@@ -48,6 +47,8 @@ class Condition:
         """Return whether each value passes the test."""
         if self.test != "matches":
             return [*map(self._holds, values)]
+        from assay.expressions.regex.search import search_all
+
         texts = [gold_text(value) for value in values if value is not None]
         found = iter(search_all(self.operand, texts, self.limits, lists=self.lists))
         return [(value is not None and next(found) is True) is not self.negated for value in values]

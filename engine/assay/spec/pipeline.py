@@ -12,17 +12,14 @@ from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
 from assay.checks.stand_ins import Broken
 from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
-from assay.expressions.regex.search import check_pattern
 from assay.functions.check import Registered
 from assay.spec.check import Condition
 from assay.spec.fields import CheckFields, Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
-from assay.steps.regex import PatternParams
 from assay.steps.registry import STEPS
 from assay.steps.sources import SOURCES, Source
 from assay.steps.subject import Subject
-from assay.steps.transforms import Strip
 from assay.system.documents import Place, named
 from assay.values.params import takes_objects
 from assay.values.references import Reference, is_reference, read_reference
@@ -30,9 +27,10 @@ from assay.values.references import Reference, is_reference, read_reference
 SOURCE_NAMES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
 """The sources by every name that specs may use."""
 CONDITION_TESTS = ("equals", "in", "exists", "matches")
-_CONDITION_FIELDS = ("column", "template", "check", "not", *CONDITION_TESTS, *PatternParams.model_fields)
+_FLAVOR_FIELDS = ("flavor", "lists")
+_CONDITION_FIELDS = ("column", "template", "check", "not", *CONDITION_TESTS, *_FLAVOR_FIELDS)
 _REFERENCE_FIELDS = ("column", "list", "template")
-_NO_STEP = Strip.name
+_NO_STEP = "strip"
 _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 
 
@@ -258,7 +256,7 @@ def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condit
     reference = _reference(reader, given, path)
     test = tests[0] if tests else "exists"
     operand = fields[test] if tests else True
-    flavor = {name: fields[name] for name in PatternParams.model_fields if name in fields}
+    flavor = {name: fields[name] for name in _FLAVOR_FIELDS if name in fields}
     lists = _lists_of(reader, flavor, path, test)
     if problem := _operand_problem(test, operand, lists):
         reader.problem((*path, test), problem)
@@ -300,6 +298,8 @@ def _operand_problem(test: str, operand: Any, lists: str | None) -> str:
     if test in kinds and not isinstance(operand, kinds[test][0]):
         return f"expected {kinds[test][1]}, got {named(operand)}"
     if test == "matches" and lists is not None:
+        from assay.expressions.regex.search import check_pattern
+
         try:
             check_pattern(operand, lists)
         except Exception as error:  # noqa: BLE001  (re raises many: a pattern may be anything)

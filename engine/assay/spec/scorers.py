@@ -10,15 +10,10 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 from assay.calls.limits import own_failure
 from assay.checks.base import Check
 from assay.checks.groups import Included
-from assay.classes.check import ByClass
-from assay.classes.registry import get_verifier
 from assay.errors import did_you_mean, listed, quoted, said_by
 from assay.functions.check import Registered, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
-from assay.rewards.check import RewardCheck
-from assay.rewards.declared import is_path, reward_named
-from assay.rewards.reward_function import reward_function
 from assay.spec.fields import Reader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place, named
@@ -26,6 +21,9 @@ from assay.system.documents import Place, named
 
 def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
     """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems."""
+    from assay.classes.check import ByClass
+    from assay.classes.registry import get_verifier
+
     params_given = reader.value(fields, path, "params", dict, {})
     if kind == IN_PROCESS:
         message = f"rows carry verifiers of kind {IN_PROCESS}: score them without a spec, or with --verifier-name"
@@ -134,6 +132,8 @@ def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> Scorer | Non
         return Scorer(name, *_BY_TYPE[types[name]]) if types[name] in _BY_TYPE else None
     if function(name) is not None:
         return Scorer(name, ("expected",), _function)
+    from assay.rewards.declared import is_path
+
     return Scorer(name, (), _reward) if is_path(name) else None
 
 
@@ -199,6 +199,10 @@ def _class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place) ->
 
 
 def _reward(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+    from assay.rewards.check import RewardCheck
+    from assay.rewards.declared import reward_named
+    from assay.rewards.reward_function import reward_function
+
     if fields.get("params"):
         reader.problem((*path, "params"), "a reward function has no params: it takes columns by their names")
     try:

@@ -9,7 +9,6 @@ from assay.calls.limits import Limits
 from assay.errors import did_you_mean, said_by
 from assay.steps.base import Step
 from assay.steps.chain import Chain
-from assay.steps.first_of import FirstOf, FirstOfParams
 from assay.steps.registry import STEPS
 from assay.system.documents import named
 from assay.values.params import both_cases
@@ -19,6 +18,7 @@ Place = tuple[str | int, ...]
 
 NOT_FOUND = "notFound"
 """The option of every step."""
+_FIRST_OF = "firstOf"
 _DEEPEST = 8
 """Maximum nesting of `firstOf`."""
 
@@ -159,7 +159,7 @@ class _Reader:
                 )
             else:
                 given[kind.shorthand] = value, place
-        if issubclass(kind, FirstOf):
+        if kind.name == _FIRST_OF:
             return self.first_of(kind, given, place, depth, keeps=keeps)
         step = self.built(kind, given, place)
         if step is None or len(self.problems) > before:
@@ -184,7 +184,7 @@ class _Reader:
         return f"unknown option `{key}` of `{kind.name}`. {guess or f'Known: {choices}.'}"
 
     def first_of(
-        self, kind: type[FirstOf], given: dict[str, tuple[Any, Place]], place: Place, depth: int, *, keeps: bool
+        self, kind: type[Step], given: dict[str, tuple[Any, Place]], place: Place, depth: int, *, keeps: bool
     ) -> Step | None:
         """Build a step from chains of steps."""
         chains, where = given.get("chains", (None, place))
@@ -203,7 +203,7 @@ class _Reader:
                 self.problem((*where, at), f"`{chain.steps[-1].name}` gives a list; put it behind `firstOf`")
         if len(self.problems) > before:
             return None
-        step = kind(FirstOfParams(chains=tuple(read)))
+        step = kind(kind.Params.model_validate({"chains": tuple(read)}))
         step.keeps, step.limits = keeps, self.limits
         return step
 

@@ -1,28 +1,70 @@
-"""The steps by name."""
+"""The steps by name, each imported when it is used. To add one, write a class, and add a line here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
 from assay.steps.base import Step
-from assay.steps.choices import Choice, Split
-from assay.steps.first_of import FirstOf
-from assay.steps.numbers import Number, Numbers
-from assay.steps.parts import After, AfterThink, Boxed, Fence, Json, Line, Tag, Think
-from assay.steps.regex import Regex, Remove
-from assay.steps.transforms import Casefold, Lower, Map, Nfc, Nfkc, Normalize, Replace, Strip, Upper, Whitespace
 from assay.values.params import both_cases
 
-STEP_TYPES: tuple[type[Step], ...] = (
-    *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
-    *(Lower, Upper, Strip, Remove, Replace, Map, Normalize, Casefold, Nfc, Nfkc, Whitespace, Split),
-    FirstOf,
-)
-"""All steps, in the order of the documentation."""
+_MODULES = {
+    "afterThink": "parts:AfterThink",
+    "strip_think": "parts:AfterThink",
+    "think": "parts:Think",
+    "tag": "parts:Tag",
+    "boxed": "parts:Boxed",
+    "after": "parts:After",
+    "number": "numbers:Number",
+    "numbers": "numbers:Numbers",
+    "choice": "choices:Choice",
+    "fence": "parts:Fence",
+    "json": "parts:Json",
+    "line": "parts:Line",
+    "regex": "regex:Regex",
+    "lower": "transforms:Lower",
+    "upper": "transforms:Upper",
+    "strip": "transforms:Strip",
+    "remove": "regex:Remove",
+    "replace": "transforms:Replace",
+    "map": "transforms:Map",
+    "normalize": "transforms:Normalize",
+    "casefold": "transforms:Casefold",
+    "nfc": "transforms:Nfc",
+    "nfkc": "transforms:Nfkc",
+    "whitespace": "transforms:Whitespace",
+    "split": "choices:Split",
+    "firstOf": "first_of:FirstOf",
+}
 
 
-def by_name(types: Iterable[type[Step]]) -> dict[str, type[Step]]:
-    """Map every name that specs may use for a step to its class: names and aliases, in camelCase and snake_case."""
-    return {spelling: step for step in types for name in (step.name, *step.aliases) for spelling in both_cases(name)}
+class _Steps(Mapping[str, type[Step]]):
+    def __init__(self) -> None:
+        self._places = {spelling: place for name, place in _MODULES.items() for spelling in both_cases(name)}
+
+    def __getitem__(self, name: str) -> type[Step]:
+        module, _, attribute = self._places[name].partition(":")
+        step: type[Step] = getattr(import_module(f"assay.steps.{module}"), attribute)
+        return step
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places  # without an import
 
 
-STEPS = by_name(STEP_TYPES)
-"""The steps by every name that specs may use."""
+STEPS: Mapping[str, type[Step]] = _Steps()
+"""The steps by every name that specs may use: names and aliases, in camelCase and snake_case."""
+
+STEP_TYPES: tuple[type[Step], ...]
+"""All of them, in the order of the documentation; whoever asks for it imports them all."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "STEP_TYPES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["STEP_TYPES"] = tuple(dict.fromkeys(STEPS.values()))
+    return globals()["STEP_TYPES"]
