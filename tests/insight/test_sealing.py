@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from cases import sized
 from insight_cases import content_of
-from typer.testing import CliRunner
 
 import assay
 from assay.errors import AssayError, InputError, UsageError
@@ -23,21 +22,16 @@ CHECKS = [
     {"id": "n", "type": "regex", "pattern": "[0-9]", "negate": True},
 ]
 SPEC = {"id": "v", "checks": CHECKS}
-CHANGES = sized(200, 8)
+CHANGES = sized(200, 4)
 
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory):
     """A folder with rollouts and their result."""
     rng = random.Random(1)
-    rows = pl.DataFrame(
-        {
-            "completion": [rng.choice(["ab 1", "a", "b", "", None, "ab"]) for _ in range(60)],
-            "task_id": [f"t{at % 4}" for at in range(60)],
-            "step": [at // 20 for at in range(60)],
-            "marks": [[0.5, 0.0]] * 60,
-        }
-    )
+    columns = {"completion": [rng.choice(["ab 1", "a", "b", "", None, "ab"]) for _ in range(60)]}
+    columns |= {"task_id": [f"t{at % 4}" for at in range(60)], "step": [at // 20 for at in range(60)]}
+    rows = pl.DataFrame(columns | {"marks": [[0.5, 0.0]] * 60})
     folder = tmp_path_factory.mktemp("scored")
     with contextlib.chdir(folder):
         rows.write_parquet("rows.parquet", row_group_size=17)
@@ -64,32 +58,21 @@ def rewrite(path, frame=None, change=None, *, consistent=False):
     pq.write_table(table.replace_schema_metadata({b"assay": json.dumps(footer)}), path)
 
 
-def another(value, rng):
-    """Another value of the same type, or null."""
-    if value is not None and rng.random() < 0.2:
-        return None
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return value + rng.choice((-1, 1))
-    if isinstance(value, float):
-        return rng.choice(
-            (math.nextafter(value, 2.0), -value if value == 0 else value / 2, 0.25 if value != 0.25 else 0.75)
-        )
-    if isinstance(value, str):
-        return rng.choice((value + " ", value[:-1] + "\u200b", value.upper() + "!"))
-    return [*value[:-1], -0.0 if value[-1:] == [0.0] else 7.0] if isinstance(value, list) else "x"
-
-
 def with_other_cell(frame, rng):
     """The frame with one changed cell, and the name of its column."""
     name, row = rng.choice(frame.columns), rng.randrange(frame.height)
     values = frame[name].to_list()
-    values[row] = (
-        another(values[row], rng)
-        if values[row] is not None
-        else {"Boolean": True, "Float64": 0.5}.get(str(frame.schema[name]), "x")
-    )
+    value, is_null = values[row], values[row] is None
+    kind = str(frame.schema[name])
+    if is_null:
+        choices = [{"Boolean": True, "Int64": 0, "Float64": 0.5}.get(kind, "x")]
+    elif kind == "Float64":
+        choices = [math.nextafter(value, 2.0), value / 2 or -0.0, 0.25 if value != 0.25 else 0.75]
+    elif kind == "String":
+        choices = [value + " ", value[:-1] + "\u200b", value.upper() + "!"]
+    else:
+        choices = [not value] if kind == "Boolean" else [value + 1] if kind == "Int64" else [[0.5, -0.0], [7.0]]
+    values[row] = rng.choice(choices if is_null else [*choices, None])
     return frame.with_columns(pl.Series(name, values, dtype=frame.schema[name])), name, row
 
 
@@ -145,15 +128,7 @@ ALTERED = {
 @pytest.mark.parametrize("name", ALTERED)
 def test_an_altered_footer_is_found(name):
     rewrite("rewards.parquet", change=ALTERED[name])
-    found = assay.verify("rewards.parquet")
-    assert not found.intact
-    assert CliRunner().invoke(assay_app(), ["verify", "rewards.parquet"]).exit_code == 3
-
-
-def assay_app():
-    from assay.cli.main import app
-
-    return app
+    assert not assay.verify("rewards.parquet", sample=20).intact
 
 
 UNCHECKED = {
@@ -164,16 +139,10 @@ UNCHECKED = {
     "an input elsewhere": (lambda footer: footer["inputs"][0].update(name="no.parquet"), "no.parquet: no such file"),
     "no input": (lambda footer: footer.update(inputs=[]), "does not say which files"),
     "a task table": (lambda footer: footer.update(task_table="0" * 64), "its tasks were not read from a file"),
-    "a preset at a path": (
-        lambda footer: settings(footer, preset="/etc/x.json"),
-        "options in its footer cannot be read",
-    ),
+    "a preset at a path": (lambda footer: settings(footer, preset="/etc/x.json"), "options in its footer cannot be"),
     "an unknown option": (lambda footer: settings(footer, bogus=1), "options in its footer cannot be read"),
     "a wrong option": (lambda footer: settings(footer, keep=3), "options in its footer cannot be read"),
-    "code": (
-        lambda footer: verifier(footer, code=[{"name": "x", "sha256": "0"}]),
-        "the code of `v` is not what it was",
-    ),
+    "code": (lambda footer: verifier(footer, code=[{"name": "x", "sha256": "0"}]), "the code of `v` is not what it"),
     "a canonical form": (lambda footer: verifier(footer, canonical="{}"), "the verifier v in the footer"),
     "verifiers": (lambda footer: footer.update(verifiers=[]), "does not say which verifiers"),
 }
@@ -204,30 +173,26 @@ def test_a_finding_is_told_even_if_the_rest_cannot_be_checked():
 def test_another_version_only_if_asked_for():
     rewrite("rewards.parquet", change=lambda footer: footer.update(polars_version="0.1"))
     found = assay.verify("rewards.parquet", any_version=True)
-    assert found.intact
-    assert found.notes[0].startswith("it was made with Polars 0.1, this is ")
+    assert (found.intact, found.notes[0][:40]) == (True, "it was made with Polars 0.1, this is " + pl.__version__[:3])
 
 
 def test_moved_inputs_are_known_by_their_hash_or_size():
+    def known_by(result, **options):
+        return [(entry["name"], entry["by"]) for entry in assay.verify(result, **options).inputs]
+
     Path("rows.parquet").rename("moved.parquet")
     with pytest.raises(InputError, match=r"rows\.parquet: no such file"):
         assay.verify("rewards.parquet")
-    assert assay.verify("rewards.parquet", rollouts=["moved.parquet"]).inputs == [
-        {"name": "moved.parquet", "by": "sha256"}
-    ]
+    assert known_by("rewards.parquet", rollouts=["moved.parquet"]) == [("moved.parquet", "sha256")]
     assay.score_file("moved.parquet", SPEC, "plain.parquet")
-    assert assay.verify("plain.parquet").inputs == [{"name": "moved.parquet", "by": "size and time"}]
+    assert known_by("plain.parquet") == [("moved.parquet", "size and time")]
     assert not assay.verify("plain.parquet").sealed
     Path("moved.parquet").rename("again.parquet")
-    assert assay.verify("plain.parquet", rollouts="again.parquet").inputs == [{"name": "again.parquet", "by": "size"}]
+    assert known_by("plain.parquet", rollouts="again.parquet") == [("again.parquet", "size")]
     pl.read_parquet("again.parquet").head(3).write_parquet("again.parquet")
     with pytest.raises(InputError, match=r"again\.parquet: is not the file that was scored: another size"):
         assay.verify("plain.parquet", rollouts="again.parquet")
-
-
-def test_rollouts_in_memory_have_to_be_named():
-    frame = pl.read_parquet("rows.parquet")
-    assay.score_file(frame, SPEC, "memory.parquet")
+    assay.score_file(pl.read_parquet("again.parquet"), SPEC, "memory.parquet")
     with pytest.raises(InputError, match="does not say which files"):
         assay.verify("memory.parquet")
 
@@ -263,7 +228,7 @@ def test_tasks_are_checked(tasks):
 def test_a_damaged_byte_is_found_or_changes_nothing():
     raw, rows, rng = Path("rewards.parquet").read_bytes(), pl.read_parquet("rewards.parquet"), random.Random(9)
     ends = set()
-    for _ in range(sized(400, 30)):
+    for _ in range(sized(400, 16)):
         damaged = bytearray(raw)
         damaged[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
         Path("damaged.parquet").write_bytes(damaged)
@@ -277,26 +242,23 @@ def test_a_damaged_byte_is_found_or_changes_nothing():
     assert {"cannot be read", "differs"} <= ends
 
 
-# ── samples ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_sample_says_what_it_can_miss():
+    for sample, size in (("all", 60), ("5%", 3), (7, 7), ("60", 60), ("1000", 60)):
+        found = assay.verify("rewards.parquet", sample=sample)
+        assert (found.sampled, found.intact) == (size, True)
+        assert found.misses_up_to == (0.0 if size == 60 else 1 - 0.05 ** (1 / size))
 
 
-@pytest.mark.parametrize(("sample", "size"), [("all", 60), ("5%", 3), (7, 7), ("60", 60), ("1000", 60), ("100%", 60)])
-def test_a_sample_says_what_it_can_miss(sample, size):
-    found = assay.verify("rewards.parquet", sample=sample)
-    assert (found.sampled, found.intact) == (size, True)
-    assert found.misses_up_to == (0.0 if size == 60 else 1 - 0.05 ** (1 / size))
-
-
-@pytest.mark.parametrize("sample", ["", "0", "-1", "x", "200%", "1.5", "٣", "9" * 400 + "x"])
-def test_samples_that_are_none(sample):
-    with pytest.raises(UsageError, match="sample"):
-        assay.verify("rewards.parquet", sample=sample)
-
-
-@pytest.mark.parametrize("root", ["", "xyz", "a" * 15, "g" * 64, "a" * 65])
-def test_roots_that_are_none(root):
-    with pytest.raises(UsageError, match="root"):
-        assay.verify("rewards.parquet", root=root)
+def test_options_that_cannot_be_used():
+    for sample in ("", "0", "-1", "x", "200%", "1.5", "٣", "9" * 400 + "x"):
+        with pytest.raises(UsageError, match="sample"):
+            assay.verify("rewards.parquet", sample=sample)
+    for root in ("", "xyz", "a" * 15, "g" * 64, "a" * 65):
+        with pytest.raises(UsageError, match="root"):
+            assay.verify("rewards.parquet", root=root)
+    for value in (None, 3, pl.DataFrame({"reward": [1.0]})):
+        with pytest.raises(UsageError, match="is a path"):
+            assay.verify(value)
 
 
 def test_a_seed_chooses_the_rows():
@@ -313,9 +275,6 @@ def test_an_empty_result():
     assay.score_file("none.parquet", SPEC, "out.parquet")
     found = assay.verify("out.parquet", sample="all")
     assert (found.intact, found.rows, found.sampled, found.misses_up_to) == (True, 0, 0, None)
-
-
-# ── folders, other verifiers ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_each_part_of_a_folder():
@@ -388,14 +347,7 @@ def test_what_is_derived_or_reused_is_verified_like_others():
     assert assay.verify("re.parquet", sample="all").intact
 
 
-@pytest.mark.parametrize("value", [None, 3, pl.DataFrame({"reward": [1.0]})])
-def test_a_result_to_verify_is_a_path(value):
-    with pytest.raises(UsageError, match="is a path"):
-        assay.verify(value)
-
-
-@pytest.mark.parametrize("sample", ["all", 5])
-def test_a_folder_that_has_grown_is_verified_as_far_as_it_was_scored(sample):
+def test_a_folder_that_has_grown_is_verified_as_far_as_it_was_scored():
     Path("in/model=m").mkdir(parents=True)
     shutil.copy("rows.parquet", "in/model=m/m.parquet")
     assay.score_file("in", SPEC, "out/")
@@ -403,12 +355,12 @@ def test_a_folder_that_has_grown_is_verified_as_far_as_it_was_scored(sample):
     Path("in/model=a").mkdir()
     for name in ("in/model=a/a.parquet", "in/z.parquet"):
         more.write_parquet(name)
-    found = assay.verify("out", rollouts="in", sample=sample)
+    found = assay.verify("out", rollouts="in")
     assert found.intact
     assert "2 files not scored yet: in/model=a/a.parquet, in/z.parquet" in found.notes
     more.head(7).write_parquet("in/model=m/m.parquet")
     with pytest.raises(InputError, match="is not the file that was scored"):
-        assay.verify("out", rollouts="in", sample=sample)
+        assay.verify("out", rollouts="in")
     Path("in/model=m/m.parquet").unlink()
     with pytest.raises(InputError, match="was made from 1 file, and there are 2"):
-        assay.verify("out", rollouts="in", sample=sample)
+        assay.verify("out", rollouts="in")

@@ -1,5 +1,6 @@
 """Rewards with other weights: bit for bit those of a run with the changed spec, and how the models rank."""
 
+import itertools
 import json
 import random
 
@@ -13,15 +14,12 @@ from assay import InputError, UsageError
 from assay.insight.whatifs import ranked, write_rewards
 from assay.writing.writers import open_writer
 
-SPEC = {
-    "id": "v",
-    "passThreshold": 0.75,
-    "checks": [
-        {"id": "facts", "type": "contains", "value": "a", "weight": 4},
-        {"id": "short", "type": "contains", "value": "b"},
-        {"id": "tone", "type": "contains", "value": "c"},
-    ],
-}
+CHECKS = [
+    {"id": "facts", "type": "contains", "value": "a", "weight": 4},
+    {"id": "short", "type": "contains", "value": "b"},
+    {"id": "tone", "type": "contains", "value": "c"},
+]
+SPEC = {"id": "v", "passThreshold": 0.75, "checks": CHECKS}
 ROWS = [
     {"task_id": f"t{at % 5}", "model": "elm" if at % 2 else "ash", "completion": None if at == 7 else text}
     for at, text in enumerate(random.Random(1).choices(["a", "abc", "bc", "", "a b", "c" * 12, "ab"], k=40))
@@ -59,13 +57,10 @@ def test_rewards_of_the_worked_case(worked, tmp_path):
     assert found.before["pass_rate"] == case.expect["pass_rate_before"]
     assert found.after["pass_rate"] == case.expect["pass_rate_after"]
     write_rewards(worked, out, **change)
-    new = pl.read_parquet(out)
-    assert new["reward"].to_list() == case.expect["reward"]
-    assert new["passed"].to_list() == case.expect["passed"]
     write_rewards(worked, tmp_path / "same.parquet")
-    assert (
-        pl.read_parquet(tmp_path / "same.parquet")["reward"].to_list() == case.expect["unchanged_weights_give_reward"]
-    )
+    new, same = pl.read_parquet(out), pl.read_parquet(tmp_path / "same.parquet")
+    assert (new["reward"].to_list(), new["passed"].to_list()) == (case.expect["reward"], case.expect["passed"])
+    assert same["reward"].to_list() == case.expect["unchanged_weights_give_reward"]
     assert found.diff.flips == sum(one != two for one, two in zip(golden_rows()["passed"], new["passed"], strict=True))
     assert found.after["weights"] == case.input["weights"]
     assert (found.before["required"], found.after["required"]) == ([], ["tone"])
@@ -90,43 +85,27 @@ def rate(*weights):
 
 
 def test_slopes_are_the_differences_of_small_steps(worked):
-    for entry in assay.whatif(worked).sensitivity:
-        above, below = (
-            assay.whatif(worked, weights={entry["check"]: entry["weight"] + step}).after["mean_reward"]
-            for step in (1e-4, -1e-4)
-        )
+    for entry in assay.whatif(worked).sensitivity[:2]:
+        weights = ({entry["check"]: entry["weight"] + step} for step in (1e-4, -1e-4))
+        above, below = (assay.whatif(worked, weights=one).after["mean_reward"] for one in weights)
         assert (above - below) / 2e-4 == pytest.approx(entry["slope"], abs=1e-7)
         without = assay.whatif(worked, drop=entry["check"]).after["mean_reward"]
         assert without == pytest.approx(entry["mean_without"])
 
 
+ANY = [{"type": "contains", "value": "x"}, {"type": "contains", "value": "b"}]
+ROLES = [
+    CHECKS[0],
+    {"id": "short", "type": "max_length", "value": 2, "penalty": 0.5},
+    {**CHECKS[2], "when": {"check": {"type": "min_length", "value": 1}}},
+    {"id": "gate", "type": "min_length", "value": 1, "gate": True},
+    {"id": "any", "type": "any_of", "checks": ANY},
+]
 SPECS = {
     "plain": SPEC,
     "several": [SPEC, {"id": "w", "checks": [{"id": "other", "type": "max_length", "value": 3, "weight": 2}]}],
-    "roles": {
-        "id": "v",
-        "checks": [
-            {"id": "facts", "type": "contains", "value": "a", "weight": 4},
-            {"id": "short", "type": "max_length", "value": 2, "penalty": 0.5},
-            {"id": "tone", "type": "contains", "value": "c", "when": {"check": {"type": "min_length", "value": 1}}},
-            {"id": "gate", "type": "min_length", "value": 1, "gate": True},
-            {
-                "id": "any",
-                "type": "any_of",
-                "checks": [{"type": "contains", "value": "x"}, {"type": "contains", "value": "b"}],
-            },
-        ],
-    },
-    "sums": {
-        "id": "v",
-        "combine": "sum",
-        "range": None,
-        "checks": [
-            {"id": "facts", "type": "contains", "value": "a", "weight": 4},
-            {"id": "short", "type": "contains", "value": "b"},
-            {"id": "tone", "type": "contains", "value": "c"},
-        ],
-    },
+    "roles": {"id": "v", "checks": ROLES},
+    "sums": {"id": "v", "combine": "sum", "range": None, "checks": CHECKS},
 }
 CHANGES = [
     {},
@@ -159,41 +138,34 @@ def test_what_is_written_is_what_the_changed_spec_scores(name, tmp_path):
             change = {"weights": {**change["weights"], "short": 0.75}}  # noqa: PLW2901
         expected = scored(tmp_path / "expected.parquet", changed_spec(SPECS[name], change))
         write_rewards(result, tmp_path / "new.parquet", **change)
-        new = assay.read_provenance(tmp_path / "new.parquet")
-        wanted = assay.read_provenance(expected)
+        new, wanted = assay.read_provenance(tmp_path / "new.parquet"), assay.read_provenance(expected)
         assert new["content"] == wanted["content"]
-        assert [one["canonical"] for one in new["verifiers"]] == [one["canonical"] for one in wanted["verifiers"]]
-        assert [one["sha256"] for one in new["verifiers"]] == [one["sha256"] for one in wanted["verifiers"]]
-        assert [one["checks"] for one in new["verifiers"]] == [one["checks"] for one in wanted["verifiers"]]
+        for key in ("canonical", "sha256", "checks"):
+            assert [one[key] for one in new["verifiers"]] == [one[key] for one in wanted["verifiers"]]
         assert new["derived_from"] == assay.read_provenance(result)["content"]["root"]
         (tmp_path / "new.parquet").unlink()
     found, wanted = assay.whatif(result, **change).diff, assay.diff(result, expected)
-    assert (found.delta, found.matrix, found.by, found.flip_test, found.reward_test) == (
-        *(wanted.delta, wanted.matrix, wanted.by, wanted.flip_test, wanted.reward_test),
-    )
+    for part in ("delta", "matrix", "by", "flip_test", "reward_test"):
+        assert getattr(found, part) == getattr(wanted, part)
 
 
 def test_random_weights_give_the_bits_of_a_run(tmp_path):
     rng = random.Random(5)
     result = scored(tmp_path / "before.parquet", SPEC)
-    for at in range(6):
+    for at in range(3):
         weights = {check["id"]: rng.choice([0.1, 0.3, 1 / 3, 7, rng.random()]) for check in SPEC["checks"]}
         expected = scored(tmp_path / "expected.parquet", changed_spec(SPEC, {"weights": weights}))
         root = write_rewards(result, tmp_path / f"{at}.parquet", weights=weights)
         assert root == assay.read_provenance(expected)["content"]["root"]
 
 
-# ── rows that a change leaves without a check ───────────────────────────────────────────────────────────────────────────
-
-AT_TIMES = {
-    "id": "v",
-    "checks": [
-        {"id": "once", "type": "contains", "value": "a", "when": {"column": "level", "equals": 1}},
-        {"id": "long", "type": "min_length", "value": 2},
-        {"id": "gate", "kind": "format_only", "when": {"column": "level", "equals": 2}, "gate": True},
-        {"id": "metric", "type": "contains", "value": "b", "weight": 0},
-    ],
-}
+ONCE, LONG, GATE, METRIC = (
+    {"id": "once", "type": "contains", "value": "a", "when": {"column": "level", "equals": 1}},
+    {"id": "long", "type": "min_length", "value": 2},
+    {"id": "gate", "kind": "format_only", "when": {"column": "level", "equals": 2}, "gate": True},
+    {"id": "metric", "type": "contains", "value": "b", "weight": 0},
+)
+AT_TIMES = {"id": "v", "checks": [ONCE, LONG, GATE, METRIC]}
 LEVELS = [{"completion": text, "level": level} for level in (1, 2, 3) for text in ("a", "abc", None)]
 
 
@@ -208,16 +180,12 @@ def differing(folder, spec, change, rows=LEVELS):
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum", "min", "max", "product"])
-@pytest.mark.parametrize("change", [{"drop": "long"}, {"weights": {"long": 0}}])
-def test_a_row_to_which_no_check_applies_any_more_is_unscored(combine, change, tmp_path):
-    other = {"id": "w", "checks": [{"id": "other", "type": "max_length", "value": 2}]}
-    for spec in (AT_TIMES, [AT_TIMES, other]):
-        combined = (
-            [one | {"combine": combine} for one in spec] if isinstance(spec, list) else spec | {"combine": combine}
-        )
-        assert differing(tmp_path, combined, change) == []
+def test_a_row_to_which_no_check_applies_any_more_is_unscored(combine, tmp_path):
+    other = {"id": "w", "checks": [{"id": "other", "type": "max_length", "value": 2}], "combine": combine}
+    spec, gone = AT_TIMES | {"combine": combine}, "no check applies to this row"
+    for specs, change in ((spec, {"drop": "long"}), ([spec, other], {"weights": {"long": 0}})):
+        assert differing(tmp_path, specs, change) == []
         errors = pl.read_parquet(tmp_path / "new.parquet")["error"].to_list()
-        gone = "no check applies to this row"
         assert errors[:6:3] + errors[6:] == [None, None, gone, gone, errors[2]]
         (tmp_path / "new.parquet").unlink()
 
@@ -232,26 +200,18 @@ def test_rows_that_lose_their_checks_do_not_count(tmp_path):
     assert rates["long"]["0"] == pl.read_parquet(result_of_drop)["passed"].mean()
 
 
-def test_a_dropped_gate_is_no_check_any_more(tmp_path):
-    checks = [AT_TIMES["checks"][0], AT_TIMES["checks"][2]]
-    spec = {"id": "v", "checks": checks}
-    write_rewards(scored(tmp_path / "before.parquet", spec, LEVELS), tmp_path / "new.parquet", drop="gate")
-    scored(
-        tmp_path / "full.parquet", {**spec, "checks": [checks[0], {**checks[1], "gate": False, "weight": 0}]}, LEVELS
-    )
-    assert pl.read_parquet(tmp_path / "new.parquet").equals(pl.read_parquet(tmp_path / "full.parquet"))
-
-
-def test_the_last_weight_can_go_where_a_gate_stays(tmp_path):
-    spec = {
-        "id": "v",
-        "checks": [AT_TIMES["checks"][1], {"id": "gate", "type": "contains", "value": "a", "gate": True}],
-    }
-    assert differing(tmp_path, spec, {"drop": "long"}) == []
+def test_a_gate_that_goes_and_one_that_stays(tmp_path):
+    spec, new, full = {"id": "v", "checks": [ONCE, GATE]}, tmp_path / "new.parquet", tmp_path / "full.parquet"
+    write_rewards(scored(tmp_path / "before.parquet", spec, LEVELS), new, drop="gate")
+    scored(full, {**spec, "checks": [ONCE, {**GATE, "gate": False, "weight": 0}]}, LEVELS)
+    assert pl.read_parquet(new).equals(pl.read_parquet(full))
+    new.unlink()
+    stays = {"id": "v", "checks": [LONG, {"id": "gate", "type": "contains", "value": "a", "gate": True}]}
+    assert differing(tmp_path, stays, {"drop": "long"}) == []
 
 
 def test_a_check_that_did_not_count_needs_scores_of_the_rows_that_no_check_scored(tmp_path):
-    spec = {"id": "v", "checks": [AT_TIMES["checks"][0], AT_TIMES["checks"][3]]}
+    spec = {"id": "v", "checks": [ONCE, METRIC]}
     result = scored(tmp_path / "before.parquet", spec, LEVELS)
     for change in ({"weights": {"metric": 1}}, {"weights": {"metric": 1}, "drop": "once"}):
         for look in (assay.whatif, lambda *one, **given: write_rewards(*one, tmp_path / "new.parquet", **given)):
@@ -262,7 +222,7 @@ def test_a_check_that_did_not_count_needs_scores_of_the_rows_that_no_check_score
     only_ones = [row for row in LEVELS if row["level"] == 1]
     assert differing(tmp_path, spec, {"weights": {"metric": 1}}, only_ones) == []
     (tmp_path / "new.parquet").unlink()
-    several = [{"id": "v", "checks": AT_TIMES["checks"][1:]}, {"id": "w", "checks": [AT_TIMES["checks"][0]]}]
+    several = [{"id": "v", "checks": [LONG, GATE, METRIC]}, {"id": "w", "checks": [ONCE]}]
     assert differing(tmp_path, several, {"weights": {"metric": 1}}) == []  # `long` applies to all rows: those are w's
 
 
@@ -272,9 +232,6 @@ def test_a_check_of_unknown_type_did_not_run(tmp_path):
     for change in ({"drop": "odd"}, {"weights": {"verifier/odd": 2}}, {"required": {"odd": True}}):
         with pytest.raises(UsageError, match="did not run, for its type is unknown, so that its scores are not stored"):
             assay.whatif(result, **change)
-
-
-# ── results of every kind of check ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Long(assay.Check):
@@ -322,15 +279,12 @@ def test_a_reward_function_that_skips_rows_does_not_apply_to_them(tmp_path):
 
 
 def test_the_footer_has_the_threshold_of_a_class(tmp_path):
-    spec = {"id": "v", "kind": "format_only", "passThreshold": 0.5}
-    root = write_rewards(scored(tmp_path / "before.parquet", spec), tmp_path / "new.parquet", pass_threshold=0)
-    full, new = (
-        assay.read_provenance(path)
-        for path in (scored(tmp_path / "full.parquet", spec | {"passThreshold": 0}), tmp_path / "new.parquet")
-    )
-    assert (root, new["verifiers"]) == (full["content"]["root"], full["verifiers"])
+    spec, new = {"id": "v", "kind": "format_only", "passThreshold": 0.5}, tmp_path / "new.parquet"
+    root = write_rewards(scored(tmp_path / "before.parquet", spec), new, pass_threshold=0)
+    full = assay.read_provenance(scored(tmp_path / "full.parquet", spec | {"passThreshold": 0}))
+    assert (root, assay.read_provenance(new)["verifiers"]) == (full["content"]["root"], full["verifiers"])
     with pytest.raises(UsageError, match="pass_threshold=-1: no reward of v is below 0"):
-        assay.whatif(tmp_path / "new.parquet", pass_threshold=-1)
+        assay.whatif(new, pass_threshold=-1)
 
 
 def test_a_sum_may_have_negative_weights(tmp_path):
@@ -361,13 +315,13 @@ def test_members_of_a_rubric(tmp_path):
         assay.whatif(result, required={"long": True})
 
 
-@pytest.mark.parametrize("weights", [{"long": 0.5}, {"long": 0}, {"correct": -1}])
-def test_results_whose_feedback_would_be_other_are_not_written(tmp_path, weights):
+def test_results_whose_feedback_would_be_other_are_not_written(tmp_path):
     result = scored(tmp_path / "before.parquet", assay.Rubric(funcs=[correct, long], weights=[1.0, -0.5]))
-    assert assay.whatif(result, weights=weights).diff.changed > 0
-    with pytest.raises(UsageError, match="its feedback depends on the sign"):
-        write_rewards(result, tmp_path / "new.parquet", weights=weights)
-    assert not (tmp_path / "new.parquet").exists()
+    for weights in ({"long": 0.5}, {"long": 0}, {"correct": -1}):
+        assert assay.whatif(result, weights=weights).diff.changed > 0
+        with pytest.raises(UsageError, match="its feedback depends on the sign"):
+            write_rewards(result, tmp_path / "new.parquet", weights=weights)
+        assert not (tmp_path / "new.parquet").exists()
 
 
 def test_a_rubric_with_another_threshold(tmp_path):
@@ -379,70 +333,34 @@ def test_a_rubric_with_another_threshold(tmp_path):
     assert found.diff.regressions > 0
 
 
-# ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"weights": {"fact": 1}}, UsageError, "no check is called `fact`"),
-        ({"weights": {"facts": -1}}, UsageError, "not negative"),
-        ({"weights": {"facts": float("nan")}}, UsageError, "expected a number"),
-        ({"weights": {"facts": 0, "short": 0}, "drop": "tone"}, UsageError, "no check has a weight left"),
-        ({"pass_threshold": float("inf")}, UsageError, "pass_threshold=inf"),
-        ({"rank": "modle"}, UsageError, 'rank="modle"'),
-    ],
-)
-def test_changes_that_cannot_be_made(worked, change, error, message):
-    with pytest.raises(error, match=message) as caught:
-        assay.whatif(worked, **change)
-    assert caught.value.exit_code == 2
-
-
-def test_results_that_cannot_be_changed(tmp_path, worked):
-    scored(tmp_path / "grouped.parquet", SPECS["roles"])
-    with pytest.raises(UsageError, match="is in the group `any`"):
-        assay.whatif(tmp_path / "grouped.parquet", weights={"any.contains": 2})
-    with pytest.raises(UsageError, match="is a gate"):
-        assay.whatif(tmp_path / "grouped.parquet", weights={"gate": 2})
+def test_what_cannot_be_changed(tmp_path, worked):
+    grouped = scored(tmp_path / "grouped.parquet", SPECS["roles"])
     assay.score_file(pl.DataFrame(ROWS), SPEC, tmp_path / "bare.parquet", details=False)
-    with pytest.raises(InputError, match="has no columns of checks"):
-        assay.whatif(tmp_path / "bare.parquet")
-    with pytest.raises(InputError, match="does not say which verifiers made it"):
-        assay.whatif(pl.read_parquet(worked))
     named = [{"completion": "4", "fn_name": "exact_match", "expected": "4"}]
     assay.score_file(named, None, tmp_path / "named.parquet")
-    with pytest.raises(InputError, match="no columns of checks"):
-        assay.whatif(tmp_path / "named.parquet")
+    refused = [
+        (worked, {"weights": {"fact": 1}}, UsageError, "no check is called `fact`"),
+        (worked, {"weights": {"facts": -1}}, UsageError, "not negative"),
+        (worked, {"weights": {"facts": float("nan")}}, UsageError, "expected a number"),
+        (worked, {"weights": {"facts": 0, "short": 0}, "drop": "tone"}, UsageError, "no check has a weight left"),
+        (worked, {"pass_threshold": float("inf")}, UsageError, "pass_threshold=inf"),
+        (worked, {"rank": "modle"}, UsageError, 'rank="modle"'),
+        (grouped, {"weights": {"any.contains": 2}}, UsageError, "is in the group `any`"),
+        (grouped, {"weights": {"gate": 2}}, UsageError, "is a gate"),
+        (tmp_path / "bare.parquet", {}, InputError, "has no columns of checks"),
+        (pl.read_parquet(worked), {}, InputError, "does not say which verifiers made it"),
+        (tmp_path / "named.parquet", {}, InputError, "no columns of checks"),
+    ]
+    for result, change, error, message in refused:
+        with pytest.raises(error, match=message) as caught:
+            assay.whatif(result, **change)
+        assert caught.value.exit_code == 2
 
 
 def test_a_result_whose_rewards_are_not_made_of_its_scores_is_refused(tmp_path):
     rows = golden_rows().with_columns(reward=pl.when(pl.int_range(pl.len()) == 3).then(0.25).otherwise("reward"))
     with pytest.raises(InputError, match="on 1 row, `reward` is not what its scores and weights make"):
         assay.whatif(stored(tmp_path / "rewards.parquet", rows, SPEC))
-
-
-def test_custom_check_types_need_not_be_here(tmp_path):
-    class Shouts(assay.Check):
-        type = "shouts"
-
-        def row(self, row):
-            return float(row["completion"].isupper())
-
-    spec = {"id": "v", "checks": [{"id": "loud", "type": "shouts"}, {"id": "a", "type": "contains", "value": "a"}]}
-    assay.score_file(pl.DataFrame(ROWS), spec, tmp_path / "before.parquet", checks=[Shouts])
-    spec["checks"][0]["weight"] = 3
-    assay.score_file(pl.DataFrame(ROWS), spec, tmp_path / "expected.parquet", checks=[Shouts])
-    root = write_rewards(tmp_path / "before.parquet", tmp_path / "new.parquet", weights={"loud": 3})
-    expected = assay.read_provenance(tmp_path / "expected.parquet")
-    assert root == expected["content"]["root"]
-    assert (
-        assay.read_provenance(tmp_path / "new.parquet")["verifiers"][0]["canonical"]
-        == expected["verifiers"][0]["canonical"]
-    )
-
-
-# ── ranking ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def total(means, shares):
@@ -456,7 +374,7 @@ def shifted(shares, at, to):
 
 def test_ties_are_where_two_models_have_the_same_mean():
     rng = random.Random(2)
-    for _ in range(25):
+    for _ in range(10):
         weights = [rng.random() + 0.05 for _ in range(4)]
         shares = [weight / sum(weights) for weight in weights]
         means = {name: [rng.random() for _ in range(4)] for name in ("ash", "elm", "fir", "oak")}
@@ -474,17 +392,14 @@ def test_ties_are_where_two_models_have_the_same_mean():
             at = "abcd".index(move["check"])
             beyond = move["to"] + (1e-9 if move["to"] >= shares[at] else -1e-9)
             new = shifted(shares, at, beyond)
-            turned = sum(
-                total(means[one], new) < total(means[two], new)
-                for place, one in enumerate(order)
-                for two in order[place + 1 :]
-            )
+            pairs = itertools.combinations(order, 2)
+            turned = sum(total(means[one], new) < total(means[two], new) for one, two in pairs)
             assert turned == move["reversed"]
 
 
 def test_the_least_mass_makes_two_models_tie_and_is_the_least():
     rng = random.Random(3)
-    for _ in range(25):
+    for _ in range(10):
         weights = [rng.random() + 0.05 for _ in range(3)]
         shares = [weight / sum(weights) for weight in weights]
         means = {name: [rng.random() for _ in range(3)] for name in ("ash", "elm")}
@@ -497,11 +412,11 @@ def test_the_least_mass_makes_two_models_tie_and_is_the_least():
         least = gaps.index(min(gaps))
         others = [at for at in range(3) if at != least]
         steps = [place / 24 for place in range(25)]
-        reached = [
-            sum(parts)
-            for parts in ((shares[others[0]] * a, shares[others[1]] * b) for a in steps for b in steps)
-            if total(gaps, shares) - sum(m * (gaps[at] - gaps[least]) for m, at in zip(parts, others, strict=True)) <= 0
-        ]
+        reached = []
+        for a, b in itertools.product(steps, steps):
+            parts = (shares[others[0]] * a, shares[others[1]] * b)
+            gained = sum(part * (gaps[at] - gaps[least]) for part, at in zip(parts, others, strict=True))
+            reached += [sum(parts)] if total(gaps, shares) <= gained else []
         assert entry["mass"] <= min(reached) + 1e-12
         assert entry["mass"] >= min(reached) - 2 / 24
 
@@ -535,6 +450,6 @@ def test_nothing_scored(tmp_path):
 
 
 def test_the_same_bytes_for_the_same_input(worked):
-    texts = {json.dumps(assay.whatif(worked, weights={"facts": 0.3}, rank="model").as_json()) for _ in range(3)}
-    assert len(texts) == 1
-    assert json.loads(texts.pop())["insight"] == 1
+    one, two = (json.dumps(assay.whatif(worked, weights={"facts": 0.3}, rank="model").as_json()) for _ in range(2))
+    assert one == two
+    assert json.loads(one)["insight"] == 1
