@@ -22,32 +22,27 @@ HOLDS = {"type": "contains", "value": "yes"}
 FAILS = {"type": "contains", "value": "no"}
 
 
-@pytest.mark.parametrize("height", [1, 2, 5, 300])
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_the_weighted_mean_is_the_left_fold_bit_for_bit(height, engine):
-    rng = random.Random(height)
-    for _ in range(sized(60, 20)):
-        weights = [
-            rng.choice((rng.random(), 10 ** rng.uniform(-300, 300), 0.1, 0.7, 1.1, 3, 0))
-            for _ in range(rng.choice((*range(1, 9), 64, 65, 200)))
-        ]
+def test_the_weighted_mean_is_the_left_fold_bit_for_bit(engine):
+    rng = random.Random(5)
+    for height in [1, 2, 5, 300] * sized(40, 8):
+        numbers = range(rng.choice((*range(1, 9), 64, 65, 200)))
+        weights = [rng.choice((rng.random(), 10 ** rng.uniform(-300, 300), 0.1, 0.7, 1.1, 3, 0)) for _ in numbers]
         if not sum(weights):
             continue
         rows = [[rng.choice((0.0, 1.0, 1.0, rng.random(), 1 / 3)) for _ in weights] for _ in range(height)]
-        names = [f"c{at}" for at in range(len(weights))]
+        names = [f"c{at}" for at in numbers]
         frame = pl.LazyFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")
         for step in mean_steps(names, weights, "mean"):
             frame = frame.with_columns(step)
         found = frame.select("mean").collect(engine=engine).to_series().to_list()
-        assert found == [mean(row, weights) for row in rows]
-        assert found == [
-            reduce(add, (w * s for w, s in zip(weights, row, strict=True))) / reduce(add, weights) for row in rows
-        ]
+        folds = [reduce(add, (w * s for w, s in zip(weights, row, strict=True))) for row in rows]
+        assert found == [fold / reduce(add, weights) for fold in folds] == [mean(row, weights) for row in rows]
 
 
 def test_all_perfect_is_exactly_one_for_any_weights():
     rng = random.Random(1)
-    for _ in range(3000):
+    for _ in range(500):
         weights = [10 ** rng.uniform(-12, 12) for _ in range(rng.randrange(1, 12))]
         assert mean([1.0] * len(weights), weights) == 1.0
     checks = [{**HOLDS, "id": f"c{at}", "weight": 10 ** rng.uniform(-9, 9)} for at in range(11)]
@@ -57,42 +52,28 @@ def test_all_perfect_is_exactly_one_for_any_weights():
 
 
 def test_the_plan_of_many_checks_is_never_deep():
-    checks = [{"type": "contains", "value": f"w{at}", "id": f"c{at}"} for at in range(1500)]
-    plan = assay.compile([{"id": f"v{n}", "checks": checks[n:]} for n in (0, 1400)])
+    checks = [{"type": "contains", "value": f"w{at}", "id": f"c{at}"} for at in range(400)]
+    plan = assay.compile([{"id": f"v{n}", "checks": checks[n:]} for n in (0, 300)])
     summed = [expr for layer in plan.layers for expr in layer if "score/v" in expr.meta.output_name()]
-    assert len(summed) == 24 + 2
+    assert len(summed) == 7 + 2
     assert max(str(expr).count(" + ") for expr in summed) < 200
-    text = "w3 w33 w1400"
+    text = "w3 w33 w310"
     out = plan.score(pl.DataFrame({"completion": [text]}))
-    assert out["score/v0"].item() == sum(f"w{at}" in text for at in range(1500)) / 1500
-    assert out["score/v1400"].item() == 1 / 100
+    assert out["score/v0"].item() == sum(f"w{at}" in text for at in range(400)) / 400
+    assert out["score/v300"].item() == 1 / 100
 
 
-def test_weights_zero_and_unequal():
+def test_weights_thresholds_required_and_negate():
+    out = score("yes", HOLDS, {**FAILS, "id": "x", "weight": 0})
+    assert (out["reward"], out["feedback"]) == (1.0, 'x: does not contain "no"')
     assert score("yes", {**HOLDS, "weight": 3}, {**FAILS, "id": "x"})["reward"] == 0.75
-    assert score("yes", HOLDS, {**FAILS, "id": "x", "weight": 0})["reward"] == 1.0
-
-
-def test_a_zero_weight_check_is_still_named_in_the_feedback():
-    assert score("yes", HOLDS, {**FAILS, "id": "x", "weight": 0})["feedback"] == 'x: does not contain "no"'
-
-
-@pytest.mark.parametrize(
-    ("threshold", "passed"), [(0, True), (0.5, True), (0.500001, False), (1, False), (None, False)]
-)
-def test_pass_threshold_is_inclusive_and_zero_is_honoured(threshold, passed):
-    assert score("yes", HOLDS, FAILS, passThreshold=threshold)["passed"] is passed
-
-
-def test_required_changes_passed_and_not_the_score():
+    for threshold, passed in ((0, True), (0.5, True), (0.500001, False), (1, False), (None, False)):
+        assert score("yes", HOLDS, FAILS, passThreshold=threshold)["passed"] is passed
     out = score("yes", HOLDS, {**FAILS, "required": True}, passThreshold=0)
     assert (out["reward"], out["passed"]) == (0.5, False)
-
-
-@pytest.mark.parametrize(("text", "value", "passed"), [("yes", 0.0, False), ("x", 1.0, True)])
-def test_negate_turns_the_score_over_and_required_sees_the_turned_one(text, value, passed):
-    out = score(text, {**HOLDS, "negate": True, "required": True})
-    assert (out["reward"], out["passed"]) == (value, passed)
+    for text, value, passed in (("yes", 0.0, False), ("x", 1.0, True)):
+        out = score(text, {**HOLDS, "negate": True, "required": True})
+        assert (out["reward"], out["passed"]) == (value, passed)
 
 
 def test_negate_turns_partial_credit_over():
@@ -129,6 +110,8 @@ def test_feedback_is_in_spec_order_and_empty_when_perfect():
     assert score("yes", HOLDS)["feedback"] == ""
     out = score("maybe", FAILS, {**HOLDS, "id": "second"})
     assert out["feedback"] == 'contains: does not contain "no"\nsecond: does not contain "yes"'
+    names = ("reward", "passed", "feedback", "score/v", "check/v/contains")
+    assert score(None, HOLDS) == dict.fromkeys(names) | {"error": "the completion is null"}
 
 
 def test_several_verifiers_are_a_plain_mean_and_all_must_pass():
@@ -140,14 +123,6 @@ def test_several_verifiers_are_a_plain_mean_and_all_must_pass():
     assert out["passed"] is False
     assert out["feedback"] == 'two/x: does not contain "no"\nthree/contains: does not contain "no"'
     assert [out[f"score/{name}"] for name in ("one", "two", "three")] == [1.0, 0.5, 0.0]
-
-
-def test_a_null_completion_is_unscored_not_zero():
-    out = score(None, HOLDS)
-    assert out == {
-        **dict.fromkeys(("reward", "passed", "feedback", "score/v", "check/v/contains")),
-        "error": "the completion is null",
-    }
 
 
 def test_a_reason_with_line_breaks_stays_one_line():

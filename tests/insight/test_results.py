@@ -10,27 +10,15 @@ import pytest
 
 import assay
 from assay import InputError, UsageError
-from assay.insight.results import open_result
+from assay.insight.results import labelled_lines, open_result
 from assay.thresholds import set_to
 
-TONE = {
-    "id": "tone",
-    "checks": [
-        {"id": "polite", "type": "contains", "value": "please", "weight": 3},
-        {"id": "polite: very", "type": "contains", "value": "thank you", "required": True},
-    ],
-}
-GROUPED = {
-    "id": "form",
-    "checks": [
-        {
-            "id": "any",
-            "type": "any_of",
-            "checks": [{"id": "a", "type": "contains", "value": "a"}, {"type": "min_length", "value": 3}],
-        },
-        {"id": "curt", "type": "max_length", "value": 9, "penalty": 0.5},
-    ],
-}
+POLITE = {"id": "polite", "type": "contains", "value": "please", "weight": 3}
+VERY = {"id": "polite: very", "type": "contains", "value": "thank you", "required": True}
+TONE = {"id": "tone", "checks": [POLITE, VERY]}
+PARTS = [{"id": "a", "type": "contains", "value": "a"}, {"type": "min_length", "value": 3}]
+CURT = {"id": "curt", "type": "max_length", "value": 9, "penalty": 0.5}
+GROUPED = {"id": "form", "checks": [{"id": "any", "type": "any_of", "checks": PARTS}, CURT]}
 ROWS = [
     {"task_id": "t1", "model": "elm", "completion": "please"},
     {"task_id": "t1", "model": "ash", "completion": "thank you, please"},
@@ -57,21 +45,15 @@ def test_a_file_gives_its_checks_with_their_part_in_the_reward(tmp_path):
         ("polite: very", "check/tone/polite: very", "contains", True),
     ]
     assert [(check.weight, check.coefficient) for check in result.checks] == [(3.0, 0.75), (1.0, 0.25)]
-    assert result.collect(result.frame.select(result.state)).to_series().to_list() == [
-        "fail",
-        "pass",
-        "unscored",
-        "fail",
-    ]
+    states = result.collect(result.frame.select(result.state)).to_series().to_list()
+    assert states == ["fail", "pass", "unscored", "fail"]
     assert result.check("polite: very") is result.checks[1]
     assert result.verifiers[0]["id"] == "tone"
 
 
 def test_the_coefficients_add_up_to_the_reward(tmp_path):
-    other = {
-        "id": "w",
-        "checks": [{"type": "contains", "value": "no", "weight": 2}, {"type": "max_length", "value": 7}],
-    }
+    checks = [{"type": "contains", "value": "no", "weight": 2}, {"type": "max_length", "value": 7}]
+    other = {"id": "w", "checks": checks}
     rubric = assay.Rubric(funcs=[correct, assay.load_verifier(TONE)], weights=[2.0, -0.5])
     for verifiers in (TONE, [TONE, other], rubric):
         result = open_result(scored(tmp_path, verifiers, overwrite=True))
@@ -113,19 +95,16 @@ def test_lines_go_to_the_longest_label_that_fits(tmp_path):
 
 
 def test_a_line_without_a_label_is_part_of_the_one_before(tmp_path):
-    frame = pl.DataFrame(
-        {
-            "reward": [1.0, 0.5, 0.5],
-            "check/v/a": [1.0, 0.0, 0.0],
-            "check/v/b": [1.0, 0.0, 1.0],
-            "feedback": ["", "a: first\nsecond: line\nb: third", "a: first\nsecond: line"],
-            "error": ["broken\na: late", None, None],
-        }
-    )
+    scores = {"reward": [1.0, 0.5, 0.5], "check/v/a": [1.0, 0.0, 0.0], "check/v/b": [1.0, 0.0, 1.0]}
+    feedback = ["", "a: first\nsecond: line\nb: third", "a: first\nsecond: line"]
+    frame = pl.DataFrame({**scores, "feedback": feedback, "error": ["broken\na: late", None, None]})
     result = open_result(frame)
     assert result.lines("feedback").rows() == [("a", "first\nsecond: line", 2, 1), ("b", "third", 1, 1)]
     assert result.lines("error").rows() == [(None, "broken", 1, 0), ("a", "late", 1, 0)]
     assert open_result(frame.drop("feedback")).lines("feedback").height == 0
+    assert labelled_lines(feedback[1], result.labels) == [("a", "first\nsecond: line"), ("b", "third")]
+    assert labelled_lines("broken\na: late", result.labels) == [(None, "broken"), ("a", "late")]
+    assert labelled_lines(None, result.labels) == labelled_lines("", result.labels) == []
 
 
 def test_lines_of_rows_that_name_functions(tmp_path):
@@ -149,14 +128,11 @@ def test_a_frame_tells_what_its_columns_tell():
     assert open_result(result) is result
 
 
-def test_rewards_without_anything_else():
+def test_rewards_without_anything_else_and_values_that_are_none():
     result = open_result(pl.DataFrame({"reward": [1, 0, None]}))
     assert (result.checks, result.rows, result.length, result.tasks()) == ((), 3, None, ())
     assert len(result.notes) == 3
     assert result.frame.collect()["reward"].to_list() == [1.0, 0.0, None]
-
-
-def test_values_that_are_no_rewards_are_unscored():
     frame = pl.DataFrame({"reward": [1.0, float("nan"), float("inf"), 0.5], "passed": [1, 1, 1, None]})
     rows = open_result(frame).frame.collect()
     assert rows["reward"].to_list() == [1.0, None, None, 0.5]
@@ -171,13 +147,8 @@ def test_tasks_groups_and_lengths(tmp_path):
     assert result.groups(result.tasks(), ["run"]) == ("run",)
     assert result.tasks(["run", "example_id"]) == ("run", "example_id")
     assert result.frame.select(result.length).collect().item() == 5
-    assert (
-        open_result(frame.with_columns(length=7))
-        .frame.select(open_result(frame.with_columns(length=7)).length)
-        .collect()
-        .item()
-        == 7
-    )
+    long = open_result(frame.with_columns(length=7))
+    assert long.frame.select(long.length).collect().item() == 7
     with pytest.raises(UsageError, match='task="exampel_id": the frame has no such column') as caught:
         result.tasks(["exampel_id"])
     assert caught.value.hint == "Did you mean `example_id`?"
@@ -209,58 +180,41 @@ def test_parquet_files_in_a_folder_without_a_manifest(tmp_path):
     assert open_result(str(tmp_path)).frame.collect()["reward"].to_list() == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda path: path / "rewards.jsonl", UsageError, "a result is a parquet file or a folder"),
-        (lambda path: path / "none.parquet", InputError, "no such file"),
-        (lambda path: path, InputError, "no parquet files"),
-        (
-            lambda path: write(path / "text.parquet", b"<html>"),
-            InputError,
-            "not a readable parquet file: it seems to be an HTML",
-        ),
-        (lambda path: write(path / "cut.parquet", b"PAR1" + b"x" * 50), InputError, "not a readable parquet file"),
-        (lambda path: pl.DataFrame({"rewards": [1.0]}), InputError, "no column `reward`"),
-        (lambda path: pl.DataFrame({"reward": ["high"]}), InputError, "`reward` has type String"),
-        (lambda path: pl.DataFrame({"reward": [1.0], "passed": ["yes"]}), InputError, "`passed` has type String"),
-        (lambda path: [1.0], UsageError, "not list"),
-    ],
-)
-def test_what_cannot_be_opened(tmp_path, make, error, message):
-    with pytest.raises(error, match=message) as caught:
-        open_result(make(tmp_path))
-    assert caught.value.exit_code == 2
+def test_what_cannot_be_opened(tmp_path):
+    html, cut = tmp_path / "html.parquet", tmp_path / "cut.parquet"
+    os.mkfifo(tmp_path / "pipe.parquet")
+    (tmp_path / "empty").mkdir()
+    html.write_bytes(b"<html>")
+    cut.write_bytes(b"PAR1" + b"x" * 50)
+    refused = [
+        (tmp_path / "rewards.jsonl", UsageError, "a result is a parquet file or a folder"),
+        (tmp_path / "none.parquet", InputError, "no such file"),
+        (tmp_path / "empty", InputError, "no parquet files"),
+        (tmp_path / "pipe.parquet", InputError, "is a"),
+        (html, InputError, "not a readable parquet file: it seems to be an HTML"),
+        (cut, InputError, "not a readable parquet file"),
+        (pl.DataFrame({"rewards": [1.0]}), InputError, "no column `reward`"),
+        (pl.DataFrame({"reward": ["high"]}), InputError, "`reward` has type String"),
+        (pl.DataFrame({"reward": [1.0], "passed": ["yes"]}), InputError, "`passed` has type String"),
+        ([1.0], UsageError, "not list"),
+    ]
+    for source, error, message in refused:
+        with pytest.raises(error, match=message) as caught:
+            open_result(source)
+        assert caught.value.exit_code == 2
 
 
-def write(path, data):
-    path.write_bytes(data)
-    return path
+TYPED = '{"verifiers": [{"id": "tone", "kind": "native", "canonical": "[1", "checks": [{"id": "x", "weight": "y"}]}]}'
+STRANGE = ("[]", "{", "nul", '{"verifiers": [3, {"id": null}]}', '{"verifiers": {"a": 1}}', TYPED)
 
 
-def test_a_pipe_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="is a"):
-        open_result(tmp_path / "x.parquet")
-
-
-@pytest.mark.parametrize(
-    "provenance",
-    [
-        "[]",
-        "{",
-        "nul",
-        '{"verifiers": [3, {"id": null}]}',
-        '{"verifiers": {"a": 1}}',
-        '{"verifiers": [{"id": "tone", "kind": "native", "canonical": "[1", "checks": [{"id": "x", "weight": "y"}]}]}',
-    ],
-)
-def test_a_strange_provenance_is_no_provenance(tmp_path, provenance):
+def test_a_strange_provenance_is_no_provenance(tmp_path):
     table = assay.score(pl.DataFrame(ROWS), TONE).to_arrow()
-    pq.write_table(table.replace_schema_metadata({"assay": provenance}), tmp_path / "x.parquet")
-    result = open_result(tmp_path / "x.parquet")
-    assert result.rows == 4
-    assert all(check.column.startswith("check/tone/") for check in result.checks)
+    for provenance in STRANGE:
+        pq.write_table(table.replace_schema_metadata({"assay": provenance}), tmp_path / "x.parquet")
+        result = open_result(tmp_path / "x.parquet")
+        assert result.rows == 4
+        assert all(check.column.startswith("check/tone/") for check in result.checks)
 
 
 def test_a_file_damaged_in_the_middle_is_named(tmp_path):
@@ -274,9 +228,8 @@ def test_a_file_damaged_in_the_middle_is_named(tmp_path):
 
 
 def test_lengths_of_a_column_such_as_tokens():
-    frame = pl.DataFrame(
-        {"reward": [1.0, 0.5], "completion": ["abc", "d"], "tokens": pl.Series([7, None], dtype=pl.UInt16)}
-    )
+    tokens = pl.Series([7, None], dtype=pl.UInt16)
+    frame = pl.DataFrame({"reward": [1.0, 0.5], "completion": ["abc", "d"], "tokens": tokens})
     result = open_result(frame)
     assert result.frame.select(result.length).collect().to_series().to_list() == [3, 1]
     named = result.with_length("tokens")
@@ -284,12 +237,11 @@ def test_lengths_of_a_column_such_as_tokens():
     assert result.with_length(None) is result
     for column, message in (
         ("token", 'length="token": the frame has no such column.'),
-        ("reward", "expected whole numbers"),
+        ("reward", "expected whole num"),
     ):
         with pytest.raises(UsageError, match=message):
             result.with_length(column)
-    assert assay.report(frame, length="tokens").summary["length"] == 7.0
-    assert assay.report(frame).summary["length"] == 2.0
+    assert [assay.report(frame, **length).summary["length"] for length in ({"length": "tokens"}, {})] == [7.0, 2.0]
 
 
 FAR = pl.Series([10**7, 0, 0, 0]).cast(pl.Int32).cast(pl.Date)
@@ -307,20 +259,17 @@ KEYS = {
 
 @pytest.mark.parametrize(("values", "refused"), KEYS.values(), ids=KEYS)
 def test_rows_are_told_apart_by_values_of_any_type_or_the_option_is_refused(values, refused):
-    rollouts = pl.DataFrame(ROWS).with_columns(pl.Series("x", values))
-    result = assay.score(rollouts, TONE, keep=["*"])
-    for look in (
+    result = assay.score(pl.DataFrame(ROWS).with_columns(pl.Series("x", values)), TONE, keep=["*"])
+    looks = (
         lambda: assay.groups(result, by="x").as_json(),
         lambda: assay.diff(result, result, by="x").as_json(),
         lambda: assay.report(result, by=["x"]).as_json(),
         lambda: assay.Tripwires(by="x").update(result),
-    ):
-        if refused is None:
-            with contextlib.suppress(UsageError):  # a step is one value
-                look()
-        else:
-            with pytest.raises(UsageError, match=r'by="x": .* has values of type .* that no group can have'):
-                look()
+    )
+    message = r'by="x": .* has values of type .* that no group can have'
+    for look in looks:  # a step is one value
+        with pytest.raises(UsageError, match=message) if refused else contextlib.suppress(UsageError):
+            look()
     # what is not asked for by name is left out if it cannot tell rows apart
     named = result.drop("model", "task_id").rename({"x": "model"})
     assert assay.groups(named.with_columns(task_id=pl.lit("t")), k=1).table.height > 0

@@ -99,14 +99,12 @@ def test_names_that_are_not_registered_are_guessed_and_files_come_first(folder):
         assay.load_verifier("refund")
 
 
-@pytest.mark.parametrize(
-    "lock", ["{", "[]", '{"refund": {"1": {"file": "../../x.json", "sha256": ""}}}', '{"a": {"b": {}}}']
-)
-def test_a_damaged_lock_is_no_traceback(folder, lock):
+def test_a_damaged_lock_is_no_traceback(folder):
     (folder / "verifiers").mkdir()
-    (folder / "verifiers/assay.lock").write_text(lock)
-    with pytest.raises(assay.SpecError, match="is not a lock"):
-        assay.load_verifier("refund")
+    for lock in ("{", "[]", '{"refund": {"1": {"file": "../../x.json", "sha256": ""}}}', '{"a": {"b": {}}}'):
+        (folder / "verifiers/assay.lock").write_text(lock)
+        with pytest.raises(assay.SpecError, match="is not a lock"):
+            assay.load_verifier("refund")
 
 
 def test_what_cannot_be_registered_is_refused():

@@ -72,47 +72,45 @@ def half_corrupt(folder, seen):
     return path
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_every_format_holds_the_same_rewards(tmp_path, suffix):
-    out = tmp_path / f"out{suffix}"
-    assay.score_file({"completion": COMPLETIONS}, SPEC, out)
-    assert READERS[suffix](out).select("reward", "passed", "feedback", "error").to_dict(as_series=False) == {
-        "reward": [1.0, 0.25, 0.0, None],
-        "passed": [True, False, False, None],
-        "feedback": [
-            "",
-            'contains: does not contain "refund"',
-            'contains: does not contain "refund"\nmin_length: has fewer than 6 characters',
-            None,
-        ],
-        "error": [None, None, None, "the completion is null"],
-    }
+def test_every_format_holds_the_same_rewards(tmp_path):
+    missing = 'contains: does not contain "refund"'
+    for suffix, read in READERS.items():
+        assay.score_file({"completion": COMPLETIONS}, SPEC, tmp_path / f"out{suffix}")
+        assert read(tmp_path / f"out{suffix}").select("reward", "passed", "feedback", "error").to_dict(
+            as_series=False
+        ) == {
+            "reward": [1.0, 0.25, 0.0, None],
+            "passed": [True, False, False, None],
+            "feedback": ["", missing, f"{missing}\nmin_length: has fewer than 6 characters", None],
+            "error": [None, None, None, "the completion is null"],
+        }
 
 
-@pytest.mark.parametrize("completions", [COMPLETIONS, [None, None], []], ids=["mixed", "all null", "no rows"])
-def test_columns_their_order_and_types_do_not_depend_on_the_rows(tmp_path, completions):
-    frame = pl.DataFrame({"step": [1] * len(completions), "completion": completions}, {"step": int, "completion": str})
-    assay.score_file(frame, SPEC, tmp_path / "out.parquet")
-    found = pl.read_parquet(tmp_path / "out.parquet")
-    assert found.height == len(completions)
-    assert not found["reward"].is_nan().any()
-    assert list(found.schema.items()) == [
-        ("step", pl.Int64),
-        ("reward", pl.Float64),
-        ("passed", pl.Boolean),
-        ("feedback", pl.String),
-        ("error", pl.String),
-        ("score/v", pl.Float64),
-        ("check/v/contains", pl.Float64),
-        ("check/v/min_length", pl.Float64),
-    ]
+def test_columns_their_order_and_types_do_not_depend_on_the_rows(tmp_path):
+    floats = dict.fromkeys(("score/v", "check/v/contains", "check/v/min_length"), pl.Float64)
+    schema = {"step": pl.Int64, "reward": pl.Float64, "passed": pl.Boolean, "feedback": pl.String, "error": pl.String}
+    for completions in (COMPLETIONS, [None, None], []):
+        columns = {"step": [1] * len(completions), "completion": completions}
+        frame = pl.DataFrame(columns, {"step": int, "completion": str})
+        assay.score_file(frame, SPEC, tmp_path / "out.parquet", overwrite=True)
+        found = pl.read_parquet(tmp_path / "out.parquet")
+        assert (found.height, found["reward"].is_nan().any()) == (len(completions), False)
+        assert list(found.schema.items()) == list((schema | floats).items())
+    # zero rows are a header in CSV and nothing in JSON lines
+    for name in ("out.csv", "out.jsonl"):
+        assay.score_file(pl.DataFrame(schema={"completion": pl.String}), SPEC, tmp_path / name)
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+    header = b"reward,passed,feedback,error,score/v,check/v/contains,check/v/min_length\n"
+    assert (tmp_path / "out.csv").read_bytes() == header
 
 
 NOTHING = pl.Struct({"role": pl.String, "name": pl.Null, "calls": pl.List(pl.Null)})
 
 
-@pytest.mark.parametrize("dtype", [pl.List(NOTHING), NOTHING, pl.Array(NOTHING, 2), pl.List(pl.List(NOTHING))], ids=str)
-@pytest.mark.parametrize("rows", [7, EVER])
+@pytest.mark.parametrize(
+    ("dtype", "rows"),
+    [(pl.List(NOTHING), 7), (NOTHING, EVER), (pl.Array(NOTHING, 2), 7), (pl.List(pl.List(NOTHING)), 7)],
+)
 def test_fields_of_nothing_pass_through_however_many_rows_are_written_together(tmp_path, dtype, rows):
     said = {"role": "user", "name": None, "calls": [None]}
     value = {NOTHING: said, pl.List(pl.List(NOTHING)): [[said, said]]}.get(dtype, [said, said])
@@ -124,14 +122,6 @@ def test_fields_of_nothing_pass_through_however_many_rows_are_written_together(t
     some = assay.score_batch(frame[3:10].to_arrow(), SPEC)
     some.validate(full=True)
     assert some["prompt"].to_pylist() == [value] * 7
-
-
-def test_zero_rows_are_a_header_in_csv_and_nothing_in_jsonl(tmp_path):
-    for name in ("out.csv", "out.jsonl"):
-        assay.score_file(pl.DataFrame(schema={"completion": pl.String}), SPEC, tmp_path / name)
-    assert (tmp_path / "out.jsonl").read_bytes() == b""
-    header = b"reward,passed,feedback,error,score/v,check/v/contains,check/v/min_length\n"
-    assert (tmp_path / "out.csv").read_bytes() == header
 
 
 @pytest.mark.parametrize("failing", [breaking_off, half_corrupt])
@@ -183,11 +173,8 @@ def test_a_read_only_folder_is_named(tmp_path):
     out.write_bytes(OLD)
     out.parent.chmod(0o555)
     done = restricted(0, "score", tmp_path / "in.parquet", "--spec", tmp_path / "v.json", "--out", out)
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"error: {out}: Permission denied.\n\nNothing was written; an existing file is unchanged.\n",
-    )
-    assert out.read_bytes() == OLD
+    words = f"error: {out}: Permission denied.\n\nNothing was written; an existing file is unchanged.\n"
+    assert (done.returncode, done.stderr, out.read_bytes()) == (1, words, OLD)
 
 
 def restricted(room, *args):
@@ -219,22 +206,19 @@ HOSTILE = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "=x=", "a=b", "'=x", " =x", "
 DEFUSED = ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "'=x=", "a=b", "'=x", " =x", "", None]
 
 
-@pytest.mark.parametrize(("raw", "expected"), [(False, DEFUSED), (True, HOSTILE)])
 @pytest.mark.parametrize(
     "dtype", [pl.String, pl.Categorical, pl.Enum(HOSTILE[:-1])], ids=["text", "categories", "enum"]
 )
-def test_csv_cells_are_nothing_a_spreadsheet_runs_unless_raw(tmp_path, dtype, raw, expected):
+def test_csv_cells_are_nothing_a_spreadsheet_runs_unless_raw(tmp_path, dtype):
     frame = pl.DataFrame({"completion": [""] * 12, "cell": pl.Series(HOSTILE, dtype=dtype)})
-    assay.score_file(frame, SPEC, tmp_path / "out.csv", raw_csv=raw)
-    with (tmp_path / "out.csv").open(newline="") as file:
-        assert [row["cell"] or None for row in csv.DictReader(file)] == [one or None for one in expected]
-
-
-@pytest.mark.parametrize(("raw", "first"), [(False, "'=1+1"), (True, "=1+1")])
-def test_csv_headers_are_cells_too_and_numbers_stay_numbers(tmp_path, raw, first):
-    frame = pl.DataFrame({"=1+1": [-1], "n": [-1.5], "completion": ["a refund"]})
-    assay.score_file(frame, SPEC, tmp_path / "out.csv", raw_csv=raw, details=False)
-    assert (tmp_path / "out.csv").read_text() == f'{first},n,reward,passed,feedback,error\n-1,-1.5,1.0,true,"",\n'
+    header = pl.DataFrame({"=1+1": [-1], "n": [-1.5], "completion": ["a refund"]})
+    for raw, expected, first in ((False, DEFUSED, "'=1+1"), (True, HOSTILE, "=1+1")):
+        assay.score_file(frame, SPEC, tmp_path / "out.csv", raw_csv=raw, overwrite=True)
+        with (tmp_path / "out.csv").open(newline="") as file:
+            assert [row["cell"] or None for row in csv.DictReader(file)] == [one or None for one in expected]
+        # headers are cells, too, and numbers stay numbers
+        assay.score_file(header, SPEC, tmp_path / "out.csv", raw_csv=raw, details=False, overwrite=True)
+        assert (tmp_path / "out.csv").read_text() == f'{first},n,reward,passed,feedback,error\n-1,-1.5,1.0,true,"",\n'
 
 
 def test_nested_columns_are_json_text_in_csv(tmp_path):
@@ -244,38 +228,36 @@ def test_nested_columns_are_json_text_in_csv(tmp_path):
     assert {name: json.loads(row[name]) for name in nested} == nested
 
 
-@pytest.mark.parametrize("column", [{"a\0b": 1}, {"s": [{"a": {"b\0": 1}}]}], ids=["of a column", "of a field"])
-def test_a_name_that_holds_nul_is_refused_where_parquet_has_none(tmp_path, column):
-    frame = pl.DataFrame([{"completion": "a refund", **column}])
-    with pytest.raises(assay.InputError, match="cannot contain NUL"):
-        assay.score_file(frame, SPEC, tmp_path / "out.parquet")
-    for out in ("out.csv", "out.jsonl"):
-        assert assay.score_file(frame, SPEC, tmp_path / out).rows == 1
-    assert assay.score_file(frame, SPEC, tmp_path / "out.parquet", keep=[]).rows == 1
+def test_a_name_that_holds_nul_is_refused_where_parquet_has_none(tmp_path):
+    for column in ({"a\0b": 1}, {"s": [{"a": {"b\0": 1}}]}):
+        frame = pl.DataFrame([{"completion": "a refund", **column}])
+        with pytest.raises(assay.InputError, match="cannot contain NUL"):
+            assay.score_file(frame, SPEC, tmp_path / "out.parquet", overwrite=True)
+        for out in ("out.csv", "out.jsonl"):
+            assert assay.score_file(frame, SPEC, tmp_path / out, overwrite=True).rows == 1
+        assert assay.score_file(frame, SPEC, tmp_path / "out.parquet", keep=[], overwrite=True).rows == 1
+
+
+ODD = [
+    pl.Series([{}], dtype=pl.Struct({})),
+    pl.Series([{"a": {}}], dtype=pl.Struct({"a": pl.Struct({})})),
+    pl.Series([b"\xff\x00"]),
+    pl.Series([timedelta(seconds=-1)]),
+    pl.Series([2**100], dtype=pl.Int128),
+    pl.Series([2**100], dtype=pl.UInt128),
+    pl.Series([[2**100]], dtype=pl.List(pl.UInt128)),
+    pl.Series([None]),
+    pl.Series([["a"]], dtype=pl.List(pl.Categorical)),
+]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize(
-    "passed_through",
-    [
-        pl.Series([{}], dtype=pl.Struct({})),
-        pl.Series([{"a": {}}], dtype=pl.Struct({"a": pl.Struct({})})),
-        pl.Series([b"\xff\x00"]),
-        pl.Series([timedelta(seconds=-1)]),
-        pl.Series([2**100], dtype=pl.Int128),
-        pl.Series([2**100], dtype=pl.UInt128),
-        pl.Series([[2**100]], dtype=pl.List(pl.UInt128)),
-        pl.Series([None]),
-        pl.Series([["a"]], dtype=pl.List(pl.Categorical)),
-    ],
-    ids=lambda series: str(series.dtype),
-)
-def test_a_column_of_any_type_passes_through(tmp_path, suffix, passed_through):
-    frame = pl.DataFrame({"completion": ["a refund"], "x": passed_through})
-    assay.score_file(frame, SPEC, tmp_path / f"out{suffix}")
-    found = READERS[suffix](tmp_path / f"out{suffix}")
-    assert found.columns[0] == "x"
-    assert found["reward"].to_list() == [1.0]
+def test_a_column_of_any_type_passes_through(tmp_path, suffix):
+    for values in ODD:
+        frame = pl.DataFrame({"completion": ["a refund"], "x": values})
+        assay.score_file(frame, SPEC, tmp_path / f"out{suffix}", overwrite=True)
+        found = READERS[suffix](tmp_path / f"out{suffix}")
+        assert (found.columns[0], found["reward"].to_list()) == ("x", [1.0]), values.dtype
 
 
 def test_a_parquet_says_what_made_it(tmp_path):
@@ -288,27 +270,12 @@ def test_a_parquet_says_what_made_it(tmp_path):
     [verifier] = found.pop("verifiers")
     assert found.pop("content")["rows"] == 4
     assert found.pop("settings")["limit"] == 4
-    assert found == {
-        "assay_version": assay.__version__,
-        "polars_version": pl.__version__,
-        "command": "assay score é",
-        "rows": 4,
-        "inputs": [
-            {
-                "name": str(sources[0]),
-                "size": sources[0].stat().st_size,
-                "rows": 3,
-                "modified": sources[0].stat().st_mtime_ns,
-            },
-            {
-                "name": str(sources[1]),
-                "size": 42,
-                "rows": 2,
-                "modified": sources[1].stat().st_mtime_ns,
-            },
-        ],
-        "tasks": [],
-    }
+    facts = {"assay_version": assay.__version__, "polars_version": pl.__version__, "command": "assay score é"}
+    inputs = [
+        {"name": str(path), "size": path.stat().st_size, "rows": rows, "modified": path.stat().st_mtime_ns}
+        for path, rows in zip(sources, (3, 2), strict=True)
+    ]
+    assert found == {**facts, "rows": 4, "inputs": inputs, "tasks": []}
     contains = '{"id":"contains","negate":false,"params":{"caseSensitive":false,"value":"refund"},"required":false,'
     valid = '{"id":"json_valid","negate":false,"params":{},"required":false,"type":"json_valid","weight":1.0}'
     canonical = f'{{"checks":[{contains}"type":"contains","weight":3.0}},{valid}],"id":"v","kind":"native","name":"v",'
@@ -326,59 +293,45 @@ def test_a_parquet_says_what_made_it(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "said"),
-    [
+def test_a_file_that_does_not_say_what_made_it(tmp_path):
+    pl.DataFrame({"reward": [1.0]}).write_parquet(tmp_path / "foreign.parquet")
+    (tmp_path / "garbage.parquet").write_bytes(b"<html>")
+    (tmp_path / "out.csv").write_text("reward\n1.0\n")
+    refused = [
         ("foreign.parquet", assay.InputError, "not written by Assay"),
         ("missing.parquet", assay.InputError, "no such file"),
         ("garbage.parquet", assay.InputError, "not a readable parquet file"),
         ("out.csv", assay.UsageError, "only parquet files hold a provenance"),
-    ],
-)
-def test_a_file_that_does_not_say_what_made_it(tmp_path, name, error, said):
-    pl.DataFrame({"reward": [1.0]}).write_parquet(tmp_path / "foreign.parquet")
-    (tmp_path / "garbage.parquet").write_bytes(b"<html>")
-    (tmp_path / "out.csv").write_text("reward\n1.0\n")
-    with pytest.raises(error, match=said) as refused:
-        assay.read_provenance(tmp_path / name)
-    assert str(tmp_path / name) in str(refused.value)
+    ]
+    for name, error, message in refused:
+        with pytest.raises(error, match=message) as caught:
+            assay.read_provenance(tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "footer",
-    [
-        "{",
-        "[]",
-        '{"content": 5}',
-        '{"inputs": "x"}',
-        '{"tasks": [1]}',
-        '{"verifiers": 5}',
-        '{"verifiers": [1]}',
-        '{"verifiers": [{"checks": null}]}',
-        '{"verifiers": [{"checks": [1]}]}',
-        '{"verifiers": [{"code": 5}]}',
-        '{"verifiers": [{"weight": "x"}]}',
-        '{"verifiers": [{"checks": [{"weight": true}]}]}',
-    ],
-)
-def test_an_edited_footer_is_refused_in_words(tmp_path, footer):
+FOOTERS = ("{", "[]", '{"content": 5}', '{"inputs": "x"}', '{"tasks": [1]}', '{"verifiers": 5}', '{"verifiers": [1]}')
+VERIFIERS = ('{"checks": null}', '{"checks": [1]}', '{"code": 5}', '{"weight": "x"}', '{"checks": [{"weight": true}]}')
+
+
+def test_an_edited_footer_is_refused_in_words(tmp_path):
     path = tmp_path / "out.parquet"
-    pl.DataFrame({"reward": [1.0]}).write_parquet(path, metadata={"assay": footer})
-    for read in (assay.read_provenance, assay.verify):
-        with pytest.raises(assay.InputError, match="provenance cannot be read"):
-            read(path)
-    assert assay.summarize(path).notes[0].startswith("it has no provenance")
+    for footer in (*FOOTERS, *(f'{{"verifiers": [{verifier}]}}' for verifier in VERIFIERS)):
+        pl.DataFrame({"reward": [1.0]}).write_parquet(path, metadata={"assay": footer})
+        for read in (assay.read_provenance, assay.verify):
+            with pytest.raises(assay.InputError, match="provenance cannot be read"):
+                read(path)
+        assert assay.summarize(path).notes[0].startswith("it has no provenance")
 
 
 def test_a_result_is_flushed_and_read_back_before_it_is_named(tmp_path, monkeypatch):
     from assay.system import atomic_file as newfile
 
     done = []
-    monkeypatch.setattr(
-        newfile.os,
-        "fsync",
-        lambda handle: done.append("folder" if Path(f"/proc/self/fd/{handle}").is_dir() else "file"),
-    )
+
+    def kind(handle):
+        done.append("folder" if Path(f"/proc/self/fd/{handle}").is_dir() else "file")
+
+    monkeypatch.setattr(newfile.os, "fsync", kind)
     monkeypatch.setattr(newfile.pq, "read_metadata", lambda path: done.append("footer"))
     replace = Path.replace
     monkeypatch.setattr(Path, "replace", lambda self, target: (done.append("name"), replace(self, target))[1])
