@@ -52,12 +52,7 @@ def test_trl_gets_none_for_unscored_completions_and_their_reasons():
         prompts=["2 + 2?"] * 4, completions=completions, completion_ids=[[1]] * 4, answer=[4] * 4, **logs.arguments()
     )
     assert rewards == [1.0, 0.25, 0.75, None]
-    assert logs.extra["math_feedback"] == [
-        "",
-        'right: does not contain "4"',
-        "short: has more than 10 characters",
-        "",
-    ]
+    assert logs.extra["math_feedback"] == ["", 'right: does not contain "4"', "short: has more than 10 characters", ""]
     assert logs.extra["math_error"] == ["", "", "", "the completion is null"]
     assert logs.metrics == {"math/right": 2 / 3, "math/short": 2 / 3, "math/unscored": 0.25}
     assert reward.__name__ == "math"

@@ -185,10 +185,7 @@ def test_a_tool_is_described_by_its_signature_and_docstring():
     assert (function["name"], function["description"], function["strict"]) == ("add", "Add two numbers.", True)
     assert {
         name: (value["type"], value["description"]) for name, value in function["parameters"]["properties"].items()
-    } == {
-        "a": ("integer", "The first."),
-        "b": ("integer", "The second."),
-    }
+    } == {"a": ("integer", "The first."), "b": ("integer", "The second.")}
     assert function["parameters"]["additionalProperties"] is False
     optional = tool_schema(search)["function"]
     assert "strict" not in optional

@@ -33,12 +33,7 @@ from assay.names import PROVENANCE_KEY
 from assay.verifiers import InProcessVerifier, fns
 
 SEEDS = ROOT.parent / "shared" / "seeds"
-NATIVE, ON_ROW, API, ROLLOUTS = (
-    "native-verifiers",
-    "verifiers-on-the-row",
-    "verifier-functions-api",
-    "rollout-types",
-)
+NATIVE, ON_ROW, API, ROLLOUTS = ("native-verifiers", "verifiers-on-the-row", "verifier-functions-api", "rollout-types")
 
 # ── code of the documents ───────────────────────────────────────────────────────────────────────────────────────────────
 

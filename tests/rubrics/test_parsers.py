@@ -273,10 +273,7 @@ def test_thoughts_are_warned_of_once(caplog):
             ThinkParser()
             XMLParser(["think", "answer"])
             XMLParser(["answer"])
-    assert [record.name for record in caplog.records] == [
-        "assay.parsers.ThinkParser",
-        "assay.parsers.XMLParser",
-    ]
+    assert [record.name for record in caplog.records] == ["assay.parsers.ThinkParser", "assay.parsers.XMLParser"]
 
 
 PIECES = [

@@ -20,12 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 def reward(
-    spec: Verifiers,
-    *,
-    gold: str = "answer",
-    unscored: Unscored = "raise",
-    name: str | None = None,
-    strict: bool = True,
+    spec: Verifiers, *, gold: str = "answer", unscored: Unscored = "raise", name: str | None = None, strict: bool = True
 ) -> Callable[..., Any]:
     """Return a reward function.
 

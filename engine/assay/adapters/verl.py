@@ -132,12 +132,7 @@ def score(
 
 
 def reward(
-    spec: Verifiers,
-    *,
-    sync: bool = False,
-    unscored: Unscored = "raise",
-    not_run: float = 0.0,
-    strict: bool = True,
+    spec: Verifiers, *, sync: bool = False, unscored: Unscored = "raise", not_run: float = 0.0, strict: bool = True
 ) -> Callable[..., Any]:
     """Return the ``compute_score`` of a file of the user's: the spec is read with the file, before the first sample.
 

@@ -189,14 +189,7 @@ class Environment(ABC):
         return {"prompt": prompt, "answer": answer, "info": info or {}, "responses": [], "turn": 0}
 
     async def init_state(
-        self,
-        prompt: Messages,
-        completion: Messages,
-        answer: str,
-        task: str,
-        info: Info,
-        example_id: int,
-        **kwargs: Any,
+        self, prompt: Messages, completion: Messages, answer: str, task: str, info: Info, example_id: int, **kwargs: Any
     ) -> State:
         """Return the state of a new rollout, from ``reset_for_rollout``, with all standard fields."""
         del kwargs

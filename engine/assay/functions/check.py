@@ -180,10 +180,7 @@ class _FunctionCall(OnRow):
     """A registered function called with golds, literals or references, and params; without golds, the row's own expected value."""
 
     traits = Traits(
-        bounded=False,
-        may_read=GOLD_COLUMNS,
-        passed_through=GOLD_COLUMNS,
-        ignored_if={"target": (EXPECTED, "answer")},
+        bounded=False, may_read=GOLD_COLUMNS, passed_through=GOLD_COLUMNS, ignored_if={"target": (EXPECTED, "answer")}
     )
     missing_message = ""
     """Why a row has no verifier that lacks a gold or the value of a param; ``""`` if it has one."""

@@ -328,12 +328,7 @@ class Rubric:
         return RolloutScores(reward=rewards, metrics=declared | dict(zip(names, scores, strict=True)))
 
     async def _score_members(
-        self,
-        rollouts: Mapping[str, Sequence[Any]],
-        rows: int,
-        limits: Limits,
-        objects: Mapping[str, Any],
-        by: str,
+        self, rollouts: Mapping[str, Sequence[Any]], rows: int, limits: Limits, objects: Mapping[str, Any], by: str
     ) -> tuple[list[list[float]], dict[str, list[float]]]:
         """Return the scores of each member for each rollout, and the metrics that functions declare; 0.0 where there is none."""
         funcs = [func for func, _ in pair_weights(self.get_reward_funcs(), self.get_reward_weights())]
