@@ -15,8 +15,7 @@ from growth import is_linear
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import assay
-from assay import Parser, ThinkParser, XMLParser, get_text_content
+from assay import Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer, get_text_content
 from assay.rubrics import parsers
 
 CHAT = [
@@ -74,12 +73,8 @@ def test_messages_by_role():
     assert found.get_user_messages(chat) == [CHAT[1]]
     assert found.get_assistant_messages(chat) == [CHAT[2]]
     assert found.get_tool_messages(chat) == [tool]
-
-
-def test_a_text_is_one_message_of_the_assistant():
-    assert Parser().get_assistant_messages("hello") == said("hello")
-    assert Parser().get_assistant_messages("") == []
-    assert Parser().get_user_messages("hello") == []
+    assert (found.get_assistant_messages("hello"), found.get_assistant_messages("")) == (said("hello"), [])
+    assert found.get_user_messages("hello") == []
 
 
 ALL = [Parser(), ThinkParser(), XMLParser(["answer"])]
@@ -131,12 +126,7 @@ def test_the_answer_follows_the_last_thought(text, answer):
 )
 def test_format_of_thoughts(contents, reward):
     assert ThinkParser().get_format_reward_func()(said(*contents)) == reward
-
-
-def test_a_text_has_a_format_too():
     assert ThinkParser().get_format_reward_func()("<think>a</think>b") == 1.0
-    assert XMLParser(["a"]).get_format_reward_func()("<a>1</a>") == 1.0
-    assert XMLParser(["a"]).get_format_reward_func()("") == 0.0
 
 
 def test_the_text_between_tags():
@@ -175,14 +165,20 @@ def test_the_answer_is_the_last_of_a_text_and_the_first_of_the_last_message_that
     assert XMLParser(["a"], answer_field="b").parse_answer("<a>1</a><b>2</b>") is None
 
 
-def test_a_name_may_be_a_pattern_and_one_that_is_none_means_itself():
-    assert vars(XMLParser([r"a\d"]).parse("<a1>x</a2>")) == {r"a\d": "x"}
-    assert vars(XMLParser(["(a|b)"]).parse("<b>x</b>")) == {"(a|b)": "b"}
-    assert vars(XMLParser(["(a)?b"]).parse("<b>x</b>")) == {"(a)?b": None}
-    assert vars(XMLParser(["a."]).parse("<a1> x </a2><a3> y </a4>", last=True)) == {"a.": "y"}
-    assert vars(XMLParser(["a."]).parse("", last=True)) == {"a.": None}
-    assert vars(XMLParser(["f(x"]).parse("<f(x> 1 </f(x>")) == {"f(x": "1"}
-    assert vars(XMLParser(["a b-c:d&~#"]).parse("<a b-c:d&~#>1</a b-c:d&~#>")) == {"a b-c:d&~#": "1"}
+@pytest.mark.parametrize(
+    ("name", "text", "last", "found"),
+    [
+        (r"a\d", "<a1>x</a2>", False, "x"),
+        ("(a|b)", "<b>x</b>", False, "b"),
+        ("(a)?b", "<b>x</b>", False, None),
+        ("a.", "<a1> x </a2><a3> y </a4>", True, "y"),
+        ("a.", "", True, None),
+        ("f(x", "<f(x> 1 </f(x>", False, "1"),
+        ("a b-c:d&~#", "<a b-c:d&~#>1</a b-c:d&~#>", False, "1"),
+    ],
+)
+def test_a_name_may_be_a_pattern_and_one_that_is_none_means_itself(name, text, last, found):
+    assert vars(XMLParser([name]).parse(text, last=last)) == {name: found}
 
 
 def test_the_format_as_a_model_sees_it():
@@ -227,7 +223,8 @@ def test_fields_that_cannot_be(fields, kind, words):
 def test_format_of_tags(content, reward):
     format_reward = XMLParser(["a", ("b", "c")]).get_format_reward_func()
     assert format_reward(said(content)) == pytest.approx(reward)
-    assert format_reward(said(content, content)) == format_reward(said(content))
+    assert format_reward(said(content, content)) == format_reward(said(content)) == format_reward(content)
+    assert format_reward("") == XMLParser([]).get_format_reward_func()(said(content)) == 0.0
 
 
 def test_a_subclass_parses_its_own_way():
@@ -238,11 +235,6 @@ def test_a_subclass_parses_its_own_way():
     parser = Last(["a"], "a")
     assert parser.parse_answer(said("<a>1</a><a>2</a>")) == "2"
     assert parser.get_format_reward_func()(said("<a>1</a>")) == pytest.approx(0.8)
-
-
-def test_without_fields_there_is_no_format():
-    assert XMLParser([]).get_format_reward_func()(said("x")) == 0.0
-    assert vars(XMLParser([]).parse("x")) == {}
 
 
 @pytest.mark.parametrize("parser", [Parser(shout), ThinkParser(shout), XMLParser(["a", ("b+", "c")], "c", shout)])
@@ -276,25 +268,7 @@ def test_thoughts_are_warned_of_once(caplog):
     assert [record.name for record in caplog.records] == ["assay.parsers.ThinkParser", "assay.parsers.XMLParser"]
 
 
-PIECES = [
-    "<a>",
-    "</a>",
-    "<b>",
-    "</b>",
-    "<",
-    ">",
-    "/",
-    "a",
-    "b",
-    "1",
-    " ",
-    "\n",
-    "\x1c",
-    "\x85",
-    "\u2003",
-    "\ufeff",
-    "\ud800",
-]
+PIECES = ["<a>", "</a>", "<b>", "</b>", *"</>ab1 \n\x1c\x85\u2003\ufeff\ud800"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 NAMES = [
     "a",
@@ -314,8 +288,8 @@ NAMES = [
     "(a)?b",
     "^a",
     "a$",
-    "a{1}",
 ]
+NAMES.append("a{1}")
 
 
 def by_pattern(name, text, strip, last):
@@ -414,27 +388,24 @@ FIELDS = st.lists(st.one_of(NAME, st.lists(NAME, max_size=3).map(tuple), st.just
 )
 def test_the_same_as_the_release_wherever_that_one_answers(peer, fields, answer, completion, text, strip, last, values):
     def compared(ours, theirs):
+        by_role = (f"get_{role}_messages" for role in ("assistant", "system", "user", "tool"))
         calls = [
+            *(partial(lambda name, parser: getattr(parser, name)(completion), name) for name in by_role),
             lambda parser: parser.parse(text),
             lambda parser: parser.parse_answer(completion),
             lambda parser: parser.get_format_reward_func()(completion),
-            lambda parser: parser.get_assistant_messages(completion),
-            lambda parser: parser.get_system_messages(completion),
-            lambda parser: parser.get_user_messages(completion),
-            lambda parser: parser.get_tool_messages(completion),
             lambda parser: parser.parse(text, strip=strip, last=last),
             lambda parser: parser.parse(text, strip, last),
             lambda parser: parser.get_format_str(),
             lambda parser: parser.get_fields(),
             lambda parser: parser.format(**values),
         ]
-        for at, call in enumerate(calls):
+        for number, call in enumerate(calls):
             wanted = outcome(call, theirs)
             if wanted is not RAISED:
                 found = outcome(call, ours)
-                assert found == wanted, at
+                assert found == wanted, number
                 assert type(found) is type(wanted)
-                COMPARED[0] += 1
 
     compared(Parser(), peer.Parser())
     compared(Parser(repr), peer.Parser(repr))
@@ -448,9 +419,37 @@ def test_the_same_as_the_release_wherever_that_one_answers(peer, fields, answer,
         compared(XMLParser(fields, answer_field=answer), theirs)
 
 
-COMPARED = [0]
-"""Values compared with the release so far; for who wants to know."""
+BOXES = st.lists(st.sampled_from(["\\boxed{", "{", "}", "####", "#", "a", " ", "\n", "\\frac{1}{2}"]), max_size=12)
 
 
-def test_parsers_are_public():
-    assert {"Parser", "ThinkParser", "XMLParser", "get_text_content"} <= set(assay.__all__)
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("so \\boxed{4}.", "4"),
+        ("\\boxed{3}, no: \\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
+        ("\\boxed{}", ""),
+        ("\\boxed{4", "\\boxed{4"),
+        ("\\boxed{3} \\boxed{4", "\\boxed{3} \\boxed{4"),
+        ("4", "4"),
+        ("", ""),
+    ],
+)
+def test_the_last_box(text, answer):
+    assert extract_boxed_answer(text) == answer
+    assert ThinkParser(extract_fn=extract_boxed_answer).parse(f"<think>\\boxed{{1}}</think>{text}") == answer.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"), [("2 + 2\n#### 4\n", "4"), ("#### 1 #### 2", "1"), ("####", ""), ("### 4", "### 4"), ("", "")]
+)
+def test_behind_the_first_hashes(text, answer):
+    assert extract_hash_answer(text) == answer
+
+
+@pytest.mark.xdist_group("verifiers")
+@settings(max_examples=sized(500, 100), deadline=None)
+@given(pieces=BOXES)
+def test_what_extracts_is_the_same_as_in_the_release(peer, pieces):
+    text = "".join(pieces)
+    assert extract_boxed_answer(text) == peer.extract_boxed_answer(text)
+    assert extract_hash_answer(text) == peer.extract_hash_answer(text)
