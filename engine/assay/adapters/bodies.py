@@ -134,18 +134,18 @@ def row_problem(row: Iterable[Any], limits: ServerLimits) -> str | None:
             queue += value.values()
         elif isinstance(value, list):
             queue += value
-        elif isinstance(value, str) and getsizeof(value) > MAX_WIDE and _is_wide(value):
-            return (
-                f"A text of {len(value):,} characters takes {getsizeof(value) / 1e6:.0f} MB of memory, because a few of them are "
-                f"wider than the others; at most {MAX_WIDE / 1e6:.0f} MB are read of such a text."
-            )
+        elif isinstance(value, str) and getsizeof(value) > MAX_WIDE and not value.isascii():
+            # Python keeps each character in as many bytes as the widest
+            is_wide = getsizeof(value) > 1.5 * len(value.encode("utf-8", "surrogatepass"))
+            megabytes = f"{getsizeof(value) / 1e6:.0f} MB"
+            if is_wide:
+                return (
+                    f"A text of {len(value):,} characters takes {megabytes} of memory, because a few of them are "
+                    f"wider than the others; at most {MAX_WIDE / 1e6:.0f} MB are read of such a text."
+                )
         if values > limits.row_values:
             return f"The columns that checks read have more than {limits.row_values:,} JSON values in this row."
     return None
-
-
-def _is_wide(text: str) -> bool:
-    return not text.isascii() and getsizeof(text) > 1.5 * len(text.encode("utf-8", "surrogatepass"))
 
 
 class Bodies:

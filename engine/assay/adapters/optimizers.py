@@ -76,7 +76,12 @@ def gepa_batch(
     scorer = Scorer(spec, unscored, strict=strict)
 
     def batch_evaluator(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[float, dict[str, Any]]]:
-        return [(outcome["score"], _side_info(outcome)) for outcome in scorer.run(run, pairs)]
+        scored = []
+        for outcome in scorer.run(run, pairs):
+            inputs = {} if outcome["inputs"] is None else {"Input": outcome["inputs"]}
+            read = {"Output": outcome["shown"], "Feedback": outcome["feedback"], "scores": outcome["checks"]}
+            scored.append((outcome["score"], inputs | read))
+        return scored
 
     return batch_evaluator
 
@@ -229,11 +234,6 @@ class Scorer:
             "shown": raised or completion,
             "inputs": _inputs(example, self._golds),
         }
-
-
-def _side_info(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    inputs = {} if outcome["inputs"] is None else {"Input": outcome["inputs"]}
-    return {**inputs, "Output": outcome["shown"], "Feedback": outcome["feedback"], "scores": outcome["checks"]}
 
 
 def _columns(example: Any) -> dict[str, Any]:

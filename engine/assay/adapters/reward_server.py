@@ -168,7 +168,8 @@ class _Server:
         finally:
             self._waiting[queue] -= number
         self._rows["scored"] += number
-        self._rows["unscored"] += sum(_reward(outcome) is None for outcome in outcomes)
+        rewards = (None if isinstance(outcome, BaseException) else outcome["reward"] for outcome in outcomes)
+        self._rows["unscored"] += sum(reward is None for reward in rewards)
         return [rows.errors.get(place, outcome) for place, outcome in enumerate(outcomes)]
 
     def _look_for_columns(self, rows: Sequence[Row]) -> None:
@@ -202,15 +203,14 @@ class _Server:
         errors = self._errors([row[name] for name in self._columns & row.keys()] for row in rows)
 
         def show(outcomes: Sequence[Outcome]) -> Any:
-            results = [self._shown(outcome) for outcome in outcomes]
+            nothing = dict.fromkeys(self._plan.results)
+            results = [
+                nothing | {"error": said_by(outcome)} if isinstance(outcome, BaseException) else outcome
+                for outcome in outcomes
+            ]
             return results[0] if is_single else {"results": results}
 
         return _Rows(rows, errors, show)
-
-    def _shown(self, outcome: Outcome) -> dict[str, Any]:
-        if isinstance(outcome, BaseException):
-            return dict.fromkeys(self._plan.results) | {"error": said_by(outcome)}
-        return outcome
 
     def queries(self, content: Any) -> _Rows:
         queries = _list_of(content, "query")
@@ -262,10 +262,6 @@ def _list_of(content: Any, name: str, default: list[Any] | None = None) -> list[
     if not isinstance(values, list):
         raise Refused(400, _SHAPE)
     return values
-
-
-def _reward(outcome: Outcome) -> Any:
-    return None if isinstance(outcome, BaseException) else outcome["reward"]
 
 
 async def _takes_rest(request: Any, seconds: float) -> bool:

@@ -6,7 +6,7 @@ function with the arguments that it names, so one function serves both.
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.adapters.verdicts import Unscored, check_columns, number_of, verdict_of, with_gold
@@ -94,22 +94,21 @@ def _row_of_state(completion: Any, answer: Any, state: Any) -> dict[str, Any]:
     given, info = (plain(state.get(name)) or {} for name in ("input", "info"))
     info = info if isinstance(info, dict) else {}
     chat = completion if completion is None or isinstance(completion, str) else _chat(completion)
-    return {**given, **info, "answer": answer, "prompt": _prompt(state.get("prompt")), COMPLETION: chat}
-
-
-def _prompt(prompt: Any) -> str | None:
-    return prompt if prompt is None or isinstance(prompt, str) else (_chat(prompt) or [{"content": ""}])[-1]["content"]
+    prompt = state.get("prompt")
+    if not isinstance(prompt, str | None):  # of messages, the text of the last
+        prompt = (_chat(prompt) or [{"content": ""}])[-1]["content"]
+    return {**given, **info, "answer": answer, "prompt": prompt, COMPLETION: chat}
 
 
 def _chat(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    return [_message(plain(message)) for message in messages]
-
-
-def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    calls = [plain(json.loads(call) if isinstance(call, str) else call) for call in message.get("tool_calls") or ()]
-    shown = [
-        call if "function" in call else {"function": {name: call.get(name) for name in ("name", "arguments")}}
-        for call in calls
-    ]
-    content = {"role": message.get("role"), "content": message.get("content") or ""}
-    return content | ({"tool_calls": shown} if shown else {})
+    """Return messages as OpenAI has them: those of verifiers have their tool calls without a ``function`` around them."""
+    chat = []
+    for message in map(plain, messages):
+        content = {"role": message.get("role"), "content": message.get("content") or ""}
+        calls = [plain(json.loads(call) if isinstance(call, str) else call) for call in message.get("tool_calls") or ()]
+        shown = [
+            call if "function" in call else {"function": {name: call.get(name) for name in ("name", "arguments")}}
+            for call in calls
+        ]
+        chat.append(content | ({"tool_calls": shown} if shown else {}))
+    return chat

@@ -101,7 +101,8 @@ def register_verifier(name: str) -> Callable[[_Class], _Class]:
 def _check(name: str, cls: Any) -> None:
     if not name.strip() or "/" in name or not name.isprintable() or name in _RESERVED:
         raise ValueError(f"{name!r} cannot be the name of a verifier class.")
-    if not isinstance(cls, type) or not callable(getattr(cls, "verify", None)):
+    verify: Any = getattr(cls, "verify", None)
+    if not isinstance(cls, type) or not callable(verify):
         raise TypeError(f"{name}: a verifier is a class with a method `verify`; this is {cls!r}.")
     config = getattr(cls, "Config", None)
     if not (
@@ -113,13 +114,9 @@ def _check(name: str, cls: Any) -> None:
     class_name = getattr(cls, "name", name)
     if class_name != name:
         raise ValueError(f"{cls.__qualname__}.name is {class_name!r}, but the class is registered as {name!r}.")
-    _check_signature(name, cls)
-
-
-def _check_signature(name: str, cls: Any) -> None:
-    if not (place := defined_at(inspect.unwrap(cls.verify))):  # not written in Python
+    if not (place := defined_at(inspect.unwrap(verify))):  # not written in Python
         return
-    signature = inspect.signature(cls.verify)
+    signature = inspect.signature(verify)
     is_function = inspect.isfunction(inspect.getattr_static(cls, "verify"))
     try:
         signature.bind(*([None] if is_function else []), prompt="", completion="", target="")
@@ -162,29 +159,24 @@ def get_verifier(name: str, *, load: bool = True) -> type:
         raise ValueError(f'unknown kind "{name}". {guess + " " if guess else ""}Known: {names}.')
     if len(points) > 1:
         raise ValueError(f'several plug-ins provide the verifier "{name}": {"; ".join(map(_shown, points))}')
-    before = _REGISTRY.get(name)
-    cls = _load(points[0])
-    if before is not None and before is not cls:
-        where = f"{before.__module__}.{before.__qualname__}"
-        raise ValueError(f'two verifiers are called "{name}": {where} and the plug-in {_shown(points[0])}')
-    return cls
-
-
-def _plugins() -> list[EntryPoint]:
-    points = (point for group in _GROUPS for point in entry_points(group=group))
-    return [*{(point.name, point.value): point for point in points}.values()]
-
-
-def _load(point: EntryPoint) -> type:
+    before, (point,) = _REGISTRY.get(name), points
     try:
-        loaded: type = point.load()
-        return register_verifier(point.name)(loaded)
+        cls: type = register_verifier(point.name)(point.load())
     except BaseException as exception:
         if not own_failure(exception):
             raise
         place = raised_at(exception)
         problem = f"{said_by(exception)}{f' ({place})' if place else ''}"
         raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {problem}") from exception
+    if before is not None and before is not cls:
+        where = f"{before.__module__}.{before.__qualname__}"
+        raise ValueError(f'two verifiers are called "{name}": {where} and the plug-in {_shown(point)}')
+    return cls
+
+
+def _plugins() -> list[EntryPoint]:
+    points = (point for group in _GROUPS for point in entry_points(group=group))
+    return [*{(point.name, point.value): point for point in points}.values()]
 
 
 def _shown(point: EntryPoint) -> str:

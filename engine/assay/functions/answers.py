@@ -222,7 +222,14 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
     twin = None
     try:
         twin = scorer.expr(pl.col("text"), pl.col("expected"), params)
-        result = _twin_answers(scorer, rows, twin, params)
+        if not isinstance(twin, pl.Expr):
+            raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")  # noqa: TRY301  (as if it had raised)
+        if not (scorer.builtin or scorer.twin_is_elementwise(twin, params, ("text", "expected"))):
+            raise TypeError(OTHER_ROWS)  # noqa: TRY301
+        result = rows.with_columns_seq(answer=twin)
+        dtype = result.schema["answer"]
+        if not (dtype == pl.Boolean or dtype.is_numeric() or (scorer.builtin and isinstance(dtype, pl.Struct))):
+            raise TypeError(f"it gives {dtype}, not Boolean or Float64")  # noqa: TRY301
     except BaseException as exception:  # a user's twin may raise anything
         if not own_failure(exception):
             raise
@@ -238,16 +245,3 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
     named_reason = quoted_expr(pl.when(failing).then("expected"), before=scorer.complaint)
     reason = pl.coalesce(named_reason, pl.when(failing).then(pl.lit(BELOW_1)))
     return result.select_seq("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
-
-
-def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[str, Any]) -> pl.DataFrame:
-    """Add the twin's ``answer`` to the rows; a TypeError if it is no number, or depends on other rows."""
-    if not isinstance(twin, pl.Expr):
-        raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
-    if not (scorer.builtin or scorer.twin_is_elementwise(twin, params, ("text", "expected"))):
-        raise TypeError(OTHER_ROWS)
-    result = rows.with_columns_seq(answer=twin)
-    dtype = result.schema["answer"]
-    if not (dtype == pl.Boolean or dtype.is_numeric() or (scorer.builtin and isinstance(dtype, pl.Struct))):
-        raise TypeError(f"it gives {dtype}, not Boolean or Float64")
-    return result

@@ -259,21 +259,17 @@ def _from_fields(fields: Mapping[str, tuple[pl.Expr, Any]], default: str) -> pl.
     is_in_process = is_other_kind.fill_null(value=False).not_()
     problem = pl.coalesce(kind_problem, row_params.struct.field("problem"))
     usable = problem.is_null()
+    as_json = pl.struct(expected.alias(EXPECTED)).struct.json_encode()
+    as_json = as_json.str.strip_prefix(f'{{"{EXPECTED}":').str.strip_suffix("}")
     return pl.struct(
         fn=pl.when(is_in_process).then(fn_name).otherwise(pl.lit("")),
         expected=pl.when(usable).then(expected.cast(pl.String)) if is_text else pl.lit(None, dtype=pl.String),
-        typed=pl.when(usable).then(_list_json(expected)) if is_list else pl.lit(None, dtype=pl.String),
+        typed=pl.when(usable & expected.is_not_null()).then(as_json) if is_list else pl.lit(None, dtype=pl.String),
         params=pl.when(usable).then(row_params.struct.field("params")),
         problem=problem,
         refused=is_in_process.not_(),
         doubt=pl.when(usable).then(pl.concat_str(doubts, separator="; ", ignore_nulls=True).replace("", None)),
     )
-
-
-def _list_json(lists: pl.Expr) -> pl.Expr:
-    whole = pl.struct(lists.alias(EXPECTED)).struct.json_encode()
-    text = whole.str.strip_prefix(f'{{"{EXPECTED}":').str.strip_suffix("}")
-    return pl.when(lists.is_not_null()).then(text)
 
 
 def _is_safe(dtype: Any) -> bool:

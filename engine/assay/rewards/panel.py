@@ -185,7 +185,10 @@ class Rewards:
             for name in _parts(function)
         }
         completion = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
-        columns = [completion, *(_argument_expr(name) for name in names)]
+        # the completion as it was loaded, unless the functions are about something else
+        loaded = {name for name in names if name != COMPLETION or is_about_completion()}
+        arguments = (exactly(name).alias("argument") if name in loaded else text().alias(name) for name in names)
+        columns = [completion, *arguments]
         # NOTE: a group function needs the whole column, whatever the batch size
         run_batch = partial(self._batch, names)
         return pl.map_batches(columns, run_batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
@@ -290,11 +293,6 @@ class _Scoring:
         return failed
 
 
-def _argument_expr(name: str) -> pl.Expr:
-    is_loaded = name != COMPLETION or is_about_completion()
-    return exactly(name).alias("argument") if is_loaded else text().alias(name)
-
-
 def _parts(function: RewardFunction) -> list[str]:
     return ["score", "error", "reason", *(f"metric/{name}" for name in function.metrics)]
 
@@ -333,8 +331,9 @@ def _settle_list(result: Any) -> tuple[Any, str | None]:
 def examples(columns: Mapping[str, Sequence[Any]], rows: int) -> list[Any]:
     """Return the example of each rollout: its ``example_id``, else its prompt; None if unknown."""
     ids = next((columns[name] for name in COLUMN_OF["example_id"] if name in columns), None)
-    return [_key(value) for value in (columns.get("prompt", [None] * rows) if ids is None else ids)]
-
-
-def _key(value: Any) -> Any:
-    return json.dumps(value, default=str, sort_keys=True) if isinstance(value, list | dict) else value
+    values = columns.get("prompt", [None] * rows) if ids is None else ids
+    is_nested = [isinstance(value, list | dict) for value in values]
+    return [
+        json.dumps(value, default=str, sort_keys=True) if nested else value
+        for value, nested in zip(values, is_nested, strict=True)
+    ]
