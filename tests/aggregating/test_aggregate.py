@@ -106,7 +106,7 @@ def test_an_unknown_type_is_left_out_of_the_weights_and_noted_on_every_row():
     assert out["feedback"] == 'containz: skipped, unknown check type "containz". Did you mean `contains`?'
 
 
-def test_feedback_is_in_spec_order_and_empty_when_perfect():
+def test_feedback_is_in_spec_order_and_a_null_completion_is_unscored():
     assert score("yes", HOLDS)["feedback"] == ""
     out = score("maybe", FAILS, {**HOLDS, "id": "second"})
     assert out["feedback"] == 'contains: does not contain "no"\nsecond: does not contain "yes"'

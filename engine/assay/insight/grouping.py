@@ -94,7 +94,7 @@ def _interval(row: dict[str, Any]) -> list[float] | None:
 
 
 @dataclass(frozen=True)
-class _Question:
+class _GroupsQuery:
     """What ``groups`` is asked of a result, checked; ``keys`` are the columns that name a group."""
 
     result: Result
@@ -219,7 +219,7 @@ def _finite(numbers: pl.Expr) -> pl.Expr:
 
 def _asked(
     result: Result, by: Any, k: Any, thresholds: Any, vote: str | None, task: Any, group: Any, **given: Any
-) -> _Question:
+) -> _GroupsQuery:
     sizes = tuple(dict.fromkeys((k,) if isinstance(k, int) else k or ()))
     if not all(isinstance(size, int) and size >= 1 for size in sizes):
         raise UsageError(f"--k {','.join(map(str, sizes))}: expected numbers of rows, at least 1.")
@@ -241,10 +241,10 @@ def _asked(
         if "passed" not in result.schema:
             lack = "has no column `passed`, which says what an answer is worth."
             raise UsageError(f"--vote {vote}: {result.name} {lack}")
-    return _Question(result, chosen, tasks, keys, sizes, shares, vote, **given)
+    return _GroupsQuery(result, chosen, tasks, keys, sizes, shares, vote, **given)
 
 
-def _notes(asked: _Question, table: pl.DataFrame, ks: Sequence[int], left_out: int) -> Iterator[str]:
+def _notes(asked: _GroupsQuery, table: pl.DataFrame, ks: Sequence[int], left_out: int) -> Iterator[str]:
     unscored = int((table["rows"] - table["scored"]).sum())
     if not asked.has_passed:
         yield "without a column `passed` there is no pass@k"
@@ -265,7 +265,7 @@ def _notes(asked: _Question, table: pl.DataFrame, ks: Sequence[int], left_out: i
         yield f"every group is one row, for `step` is part of a group; --group {others} joins the steps"
 
 
-def _sizes(asked: _Question, table: pl.DataFrame) -> tuple[int, ...]:
+def _sizes(asked: _GroupsQuery, table: pl.DataFrame) -> tuple[int, ...]:
     """Return the sizes of subsets; those by default as far as groups have so many rows."""
     largest = int(table["scored"].max() or 0)  # type: ignore[arg-type]
     if not asked.k:
@@ -277,7 +277,7 @@ def _sizes(asked: _Question, table: pl.DataFrame) -> tuple[int, ...]:
     return asked.k
 
 
-def _keys(asked: _Question) -> tuple[pl.DataFrame, int]:
+def _keys(asked: _GroupsQuery) -> tuple[pl.DataFrame, int]:
     """Return the groups with their columns, numbers of rows and tasks, sorted; and how many rows have no task."""
     result, ends = asked.result, list[pl.Expr]()
     own = [name for name in asked.tasks if name not in asked.keys]
@@ -303,7 +303,7 @@ def _keys(asked: _Question) -> tuple[pl.DataFrame, int]:
     return table.drop(pl.selectors.starts_with(f"{_TASK}/")).with_row_index(_GROUP), left_out
 
 
-def _rows(asked: _Question, groups: pl.DataFrame, frame: pl.LazyFrame, columns: Sequence[pl.Expr]) -> pl.DataFrame:
+def _rows(asked: _GroupsQuery, groups: pl.DataFrame, frame: pl.LazyFrame, columns: Sequence[pl.Expr]) -> pl.DataFrame:
     """Return columns of the rows of a frame that are in groups, with the group's number."""
     keys = [f"{_GROUP}/{name}" for name in asked.keys]
     named = [exactly(name).alias(key) for name, key in zip(asked.keys, keys, strict=True)]
@@ -312,12 +312,12 @@ def _rows(asked: _Question, groups: pl.DataFrame, frame: pl.LazyFrame, columns: 
     return asked.result.collect(rows.drop(keys))
 
 
-def _or_failed(asked: _Question, values: pl.Expr, failed: Any) -> pl.Expr:
+def _or_failed(asked: _GroupsQuery, values: pl.Expr, failed: Any) -> pl.Expr:
     """Return values of rows, where rows without a reward count as failures with that value for these."""
     return values.fill_null(failed) if asked.unscored == "fail" else values
 
 
-def _measured(asked: _Question, table: pl.DataFrame) -> pl.DataFrame:
+def _measured(asked: _GroupsQuery, table: pl.DataFrame) -> pl.DataFrame:
     """Add what each group's rewards come to, and those of all subsets; read as many groups at once as fit into memory."""
     parts = []
     columns = [_or_failed(asked, pl.col("reward"), 0.0)]
@@ -344,7 +344,7 @@ def _blocks(table: pl.DataFrame, rows: int) -> Iterator[pl.DataFrame]:
         yield table
 
 
-def _measures(asked: _Question, rows: pl.DataFrame) -> pl.DataFrame:
+def _measures(asked: _GroupsQuery, rows: pl.DataFrame) -> pl.DataFrame:
     reward, position = pl.col("reward"), rows[_GROUP].rle_id()
     passed = [pl.col("passed").sum().cast(pl.Int64)] if asked.has_passed else []
     firsts = [pl.len().cast(pl.Int64).alias("scored"), *passed, reward.sum().alias("mean")]
@@ -386,7 +386,7 @@ def _with_subsets(
     return measured.select(*map(exactly, names), *(exactly(f"{kind}@{size}") for kind in kinds for size in ks))
 
 
-def _own_advantages(asked: _Question, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def _own_advantages(asked: _GroupsQuery, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the advantage of each row: its reward less the mean of its group, scaled; and no notes."""
     columns = [pl.col(ROW), _or_failed(asked, pl.col("reward"), 0.0)]
     rows = _rows(asked, table, asked.result.numbered, columns)
@@ -399,7 +399,7 @@ def _own_advantages(asked: _Question, table: pl.DataFrame) -> tuple[pl.DataFrame
     return pl.concat([rows, measures], how="horizontal").select(_GROUP, ROW, advantage=advantage), []
 
 
-def _as_trainers_do(asked: _Question, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def _as_trainers_do(asked: _GroupsQuery, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     result, like, options, baseline = asked.result, asked.advantages or "", asked.advantage_options, asked.baseline
     several = ESTIMATORS[like].with_options(options, like).several
     scores = [check.column for check in result.checks] if several else []
@@ -422,7 +422,7 @@ def _parts(frame: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:
     return frame.partition_by(by, maintain_order=True) if by and frame.height else [frame]
 
 
-def _summary(asked: _Question, table: pl.DataFrame) -> pl.DataFrame:
+def _summary(asked: _GroupsQuery, table: pl.DataFrame) -> pl.DataFrame:
     several = pl.col("scored") > 1
     shares = {"flat": pl.col("flat").cast(pl.Float64)}
     for name, value in (("all_zero", 0.0), ("all_one", 1.0)):
@@ -447,7 +447,7 @@ def _summary(asked: _Question, table: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(entries, schema={**{name: table.schema[name] for name in asked.by}, **_SUMMARY})
 
 
-def _mean(asked: _Question, name: str, values: pl.DataFrame, *, single: bool) -> dict[str, Any]:
+def _mean(asked: _GroupsQuery, name: str, values: pl.DataFrame, *, single: bool) -> dict[str, Any]:
     """Return a mean over ``n`` values, summed as ``v`` between ``low`` and ``high`` in each group, with its interval by task.
 
     ``single`` says that no group has more than one row, so that values of 0 and 1 are independent draws.
@@ -474,7 +474,7 @@ def _mean(asked: _Question, name: str, values: pl.DataFrame, *, single: bool) ->
     return {"metric": name, **numbers, "groups": values.height, "tasks": tasks, "few": 0 < tasks < stats.FEW_TASKS}
 
 
-def _row_mean(asked: _Question, part: pl.DataFrame) -> dict[str, Any]:
+def _row_mean(asked: _GroupsQuery, part: pl.DataFrame) -> dict[str, Any]:
     """Return the mean over rows, with its standard error clustered by task and as if rows were independent."""
     part = part.filter(pl.col("scored") > 0)
     values = part.select(_TASK, v=pl.col("mean") * pl.col("scored"), low="min", high="max", n="scored")
@@ -488,7 +488,7 @@ def _row_mean(asked: _Question, part: pl.DataFrame) -> dict[str, Any]:
     return entry | {"naive_se": naive, "design_effect": (se / naive) ** 2 if se is not None and naive else None}
 
 
-def _pairs(asked: _Question, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def _pairs(asked: _GroupsQuery, table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Compare each two models on the tasks they share; return also a note where there are too many."""
     means, rows = [], []
     for part in _parts(table, asked.by) if asked.by and table.height else []:

@@ -24,16 +24,10 @@ _LONG = 60
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Two results side by side.
+    """Two results side by side, lazily: ``frame`` has ``ROW``, and the columns of each as ``BEFORE`` and ``AFTER`` and the name.
 
     Attributes:
-        before: The first.
-        after: The second.
-        frame: The rows of both: ``ROW``, and their columns as ``BEFORE`` and ``AFTER`` and the name; lazily.
-        rows: Number of rows.
         checks: The checks that both have, with their name and both columns.
-        only_before: Names of the checks that only the first has.
-        only_after: Names of those that only the second has.
         same: Columns of rollouts that must be equal, row by row.
         on: The keys that they are joined on; none if they are compared row by row.
         dropped: Rows of either that the other lacks.
@@ -101,12 +95,7 @@ def paired(
 ) -> Pairing:
     """Put two results side by side; an ``InputError`` if nothing says that the rollouts are the same, or a key does not tell rows.
 
-    Args:
-        before: The first.
-        after: The second.
-        on: Columns that tell a rollout; none to compare row by row.
-        missing: How many rows either may lack, with ``on``.
-        are_same: Whether both are known to be of the same rollouts, in the same order.
+    ``missing`` is how many rows either may lack, with ``on``; ``are_same`` that both are of the same rollouts, in the same order.
     """
     keys = tuple(dict.fromkeys(on))
     for result in (before, after):

@@ -345,12 +345,10 @@ def _refuse_missing_scores(change: _Change) -> None:
         raise UsageError(fact, "Score the rollouts again with the changed spec: assay score ROLLOUTS --spec SPEC")
 
 
-class _Part(NamedTuple):
+class _Counted(NamedTuple):
     """A stored score that counts: of a check, or of a verifier without checks (``spec`` is None).
 
-    Attributes:
-        verifier: Index of its verifier; the weights of the verifier's checks are shares of their sum.
-        share: What the verifier's score counts in the reward.
+    The weights of the checks of a verifier, known by its index, are shares of their sum; its score counts ``share`` in the reward.
     """
 
     name: str
@@ -361,23 +359,23 @@ class _Part(NamedTuple):
     share: float
 
 
-def _parts(verifiers: Sequence[VerifierSpec]) -> list[_Part]:
+def _parts(verifiers: Sequence[VerifierSpec]) -> list[_Counted]:
     parts = []
     for at, verifier in enumerate(verifiers):
         share = 1 / len(verifiers) if verifier.share is None else verifier.share.weight
         if verifier.kind != NATIVE:
             weight = 1.0 if verifier.share is None else share
-            parts.append(_Part(verifier.id, score_column(verifier), at, None, weight, share))
+            parts.append(_Counted(verifier.id, score_column(verifier), at, None, weight, share))
             continue
         owner = f"{verifier.id}/" if len(verifiers) > 1 else ""
         parts += [
-            _Part(owner + spec.id, check_column(verifier, spec), at, spec, spec.weight, share)
+            _Counted(owner + spec.id, check_column(verifier, spec), at, spec, spec.weight, share)
             for spec in verifier.runnable
         ]
     return parts
 
 
-def _with_scores(frame: pl.LazyFrame, parts: Sequence[_Part]) -> pl.LazyFrame:
+def _with_scores(frame: pl.LazyFrame, parts: Sequence[_Counted]) -> pl.LazyFrame:
     """Add the scores that rewards are made of, and whether a row can be scored."""
     names = [hidden(part.column) for part in parts]
     scores = [exactly(part.column).cast(pl.Float64).alias(hidden(part.column)) for part in parts]
@@ -535,7 +533,7 @@ def _totals(verifiers: Sequence[VerifierSpec], result: Result, rows: pl.LazyFram
     }
 
 
-def _coefficients(parts: Sequence[_Part]) -> list[float]:
+def _coefficients(parts: Sequence[_Counted]) -> list[float]:
     totals: dict[int, float] = {}
     for part in parts:
         totals[part.verifier] = totals.get(part.verifier, 0.0) + part.weight
@@ -563,7 +561,7 @@ def _patterns(change: _Change) -> tuple[pl.DataFrame, bool]:
 
 
 def _sensitivity(
-    change: _Change, parts: Sequence[_Part], patterns: pl.DataFrame, *, is_linear: bool
+    change: _Change, parts: Sequence[_Counted], patterns: pl.DataFrame, *, is_linear: bool
 ) -> list[dict[str, Any]]:
     means: dict[str, float | None] = {}
     for part in parts:
@@ -581,7 +579,7 @@ def _sensitivity(
     return entries
 
 
-def _slopes(parts: Sequence[_Part], means: Mapping[str, float | None]) -> dict[str, dict[str, float | None]]:
+def _slopes(parts: Sequence[_Counted], means: Mapping[str, float | None]) -> dict[str, dict[str, float | None]]:
     known = [(part, mean) for part in parts if (mean := means[part.column]) is not None]
     if len(known) < len(parts):
         return {}
@@ -603,7 +601,7 @@ def _slopes(parts: Sequence[_Part], means: Mapping[str, float | None]) -> dict[s
     return slopes
 
 
-def _pass_rate(change: _Change, part: _Part, factor: float, patterns: pl.DataFrame) -> float | None:
+def _pass_rate(change: _Change, part: _Counted, factor: float, patterns: pl.DataFrame) -> float | None:
     """Return the share of scored rows that pass with a multiple of a weight; None where no check or no row is left."""
     verifiers = list(change.after)
     verifier = verifiers[part.verifier]
@@ -623,7 +621,7 @@ def _pass_rate(change: _Change, part: _Part, factor: float, patterns: pl.DataFra
 
 
 def _ranking(
-    result: Result, parts: Sequence[_Part], rank: str, rows: pl.LazyFrame
+    result: Result, parts: Sequence[_Counted], rank: str, rows: pl.LazyFrame
 ) -> tuple[dict[str, Any] | None, str]:
     """Return the ranking and a note; no parts if the reward is not linear in them."""
     if not parts or any(part.weight < 0 or part.share < 0 for part in parts):

@@ -38,7 +38,7 @@ class ContentDigest:
     """Hashes batches in a thread while others are written; ``schema`` has the columns of the result."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._columns = [_Column(name, dtype) for name, dtype in schema.items()]
+        self._columns = [_ColumnDigest(name, dtype) for name, dtype in schema.items()]
         self._thread = ThreadPoolExecutor(1, "assay-digest")
         self._pending: list[Future[None]] = []
 
@@ -46,11 +46,12 @@ class ContentDigest:
         """Hash rows; ``table`` is the same as an Arrow table in the oldest layout, whose texts need not be laid out again."""
         while len(self._pending) >= _PENDING:
             self._pending.pop(0).result()
-        self._pending.append(self._thread.submit(self._update, batch, table))
 
-    def _update(self, frame: pl.DataFrame, table: Any) -> None:
-        for index, column in enumerate(self._columns):
-            column.update(frame.get_column(column.name), None if table is None else table.column(index))
+        def update() -> None:
+            for index, column in enumerate(self._columns):
+                column.update(batch.get_column(column.name), None if table is None else table.column(index))
+
+        self._pending.append(self._thread.submit(update))
 
     def content(self) -> dict[str, Any]:
         """Return ``rows``, ``columns`` with name, type and digest, and ``root``; and end the thread."""
@@ -67,7 +68,7 @@ class ContentDigest:
         self._thread.shutdown(cancel_futures=True)
 
 
-class _Column:
+class _ColumnDigest:
     """The running digest of a column."""
 
     def __init__(self, name: str, dtype: Any) -> None:
@@ -75,7 +76,7 @@ class _Column:
         self._valid, self._sizes, self._data = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
         inner = [self.dtype.inner] if isinstance(self.dtype, pl.List | pl.Array) else []
         inner = [field.dtype for field in self.dtype.fields] if isinstance(self.dtype, pl.Struct) else inner
-        self._children = [_Column("", dtype) for dtype in inner]
+        self._children = [_ColumnDigest("", dtype) for dtype in inner]
 
     def digest(self) -> bytes:
         whole = hashlib.sha256(b"\0".join((_MARK, self.name.encode(), str(self.dtype).encode(), b"")))
@@ -152,14 +153,7 @@ def _text_buffer(array: Any) -> memoryview:
 
 @dataclass(frozen=True)
 class Seal:
-    """What a result holds, compared with its footer.
-
-    Attributes:
-        root: Digest of its rows as they are; for a folder, of the rows of all parts.
-        rows: Their number.
-        differ: The columns that are not as they were written, of a folder with the part; and entries of a footer that contradict
-            each other.
-    """
+    """What a result holds, of a folder all parts together; and what differs from its footer, or contradicts itself there."""
 
     root: str
     rows: int

@@ -23,7 +23,7 @@ SUMMARY = "_summary.json"
 """File in a folder of parts with the summary of the run; written after all parts."""
 
 
-class _File(Stored):
+class _FileEntry(Stored):
     """A file that a run has read."""
 
     name: str
@@ -35,31 +35,31 @@ class _File(Stored):
     sha256: str | None = None
 
 
-class _Check(Stored):
+class _CheckEntry(Stored):
     id: str
     type: str
     weight: float
 
 
-class _Code(Stored):
+class _CodeEntry(Stored):
     """A function or a class that ran."""
 
     name: str | None = None
     sha256: str | None = None
 
 
-class _Verifier(Stored):
+class _VerifierEntry(Stored):
     id: str
     kind: str
     sha256: str
     canonical: str
     source: str | None = None
     weight: float | None = None
-    checks: list[_Check] = Field(default_factory=list)
-    code: list[_Code] = Field(default_factory=list)
+    checks: list[_CheckEntry] = Field(default_factory=list)
+    code: list[_CodeEntry] = Field(default_factory=list)
 
 
-class _Content(Stored):
+class _ContentEntry(Stored):
     """What a file holds: each column with its type and its digest."""
 
     rows: Count
@@ -78,10 +78,10 @@ class Footer(Stored):
     polars_version: str | None = None
     command: str | None = None
     rows: Count | None = None
-    inputs: list[_File] = Field(default_factory=list)
-    tasks: list[_File] = Field(default_factory=list)
-    verifiers: list[_Verifier] = Field(default_factory=list)
-    content: _Content | None = None
+    inputs: list[_FileEntry] = Field(default_factory=list)
+    tasks: list[_FileEntry] = Field(default_factory=list)
+    verifiers: list[_VerifierEntry] = Field(default_factory=list)
+    content: _ContentEntry | None = None
     settings: dict[str, Any] | None = None
     task_table: str | None = None
     derived_from: str | None = None

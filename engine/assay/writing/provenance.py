@@ -35,12 +35,7 @@ def provenance_of(
 ) -> dict[str, Any]:
     """Return the provenance of a result, except the command and the number of rows.
 
-    Args:
-        verifiers: The verifiers that scored it.
-        used: Names of the functions that rows named.
-        inputs: The files that were scored.
-        tasks: Files of the task table.
-        seal: Whether to hash these files.
+    ``used`` are the names of the functions that rows named; ``tasks`` the files of the task table; ``seal`` says to hash the files.
     """
     libraries = versions(dict.fromkeys(name for verifier in verifiers for name in verifier.libraries))
     task_entries = []

@@ -33,15 +33,10 @@ def recorded_files(
     *,
     by_content: bool = False,
 ) -> list[str]:
-    """Return the names of the files that a result was made from, if all of them may be opened and have not changed.
+    """Return the names of the ``inputs`` or ``tasks`` that a result was made from, if all of them may be opened and have not changed.
 
-    Args:
-        provenance: Its provenance.
-        key: ``inputs`` or ``tasks``.
-        folder: The folder that the result is in; None for a frame.
-        name: What messages call the result.
-        rollouts: The rollouts that the user names, if any.
-        by_content: Whether the caller compares what a folder of tasks holds with the record, before it is used.
+    ``folder`` is that of the result, ``rollouts`` what the user names. With ``by_content``, the caller compares what a folder of tasks holds
+    with the record, before it is used.
     """
     entries, option = files_of(provenance, key), "--tasks" if key == "tasks" else "--rollouts"
     in_order = ", in the order of the run" if key == "inputs" else ""

@@ -194,27 +194,22 @@ def _without_extensions(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _as_text(frame: pl.DataFrame, needs: Callable[[Any], bool]) -> pl.DataFrame:
     """Convert columns of types that a format does not support to JSON text, and bytes to base64."""
-    return frame.with_columns(
-        pl.Series(name, [_text(value) for value in _values(frame, name)], dtype=pl.String)
-        for name, dtype in frame.schema.items()
-        if needs(dtype)
-    )
 
+    def text(value: Any) -> str | None:
+        plain = value is None or isinstance(value, str)
+        return value if plain else unpacked(value) if isinstance(value, bytes) else json.dumps(value, default=unpacked)
 
-def _values(frame: pl.DataFrame, name: str) -> list[Any]:
-    if has_type(frame.schema[name], pl.Object):
-        return frame.get_column(name).to_list()
-    return frame.select(readable(exactly(name), frame.schema[name], as_text=False)[0]).to_series().to_list()
+    def unpacked(value: Any) -> str:
+        return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return _bytes(value) if isinstance(value, bytes) else json.dumps(value, default=_bytes)
-
-
-def _bytes(value: Any) -> str:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    columns = []
+    for name, dtype in frame.schema.items():
+        if needs(dtype):
+            values = frame.get_column(name)
+            if not has_type(dtype, pl.Object):
+                values = frame.select(readable(exactly(name), dtype, as_text=False)[0]).to_series()
+            columns.append(pl.Series(name, [text(value) for value in values.to_list()], dtype=pl.String))
+    return frame.with_columns(columns)
 
 
 @contextlib.contextmanager
@@ -228,17 +223,8 @@ def open_writer(
 ) -> Iterator[Writer | None]:
     """Open a writer for a path, by its ending, or for standard output (``-``, JSON lines).
 
-    The file appears at its path when the block ends without an exception; else an existing file is unchanged.
-
-    Args:
-        out: The output path; None for no output.
-        schema: Columns of the result.
-        raw_csv: Whether to leave formulas in CSV cells unescaped.
-        alone: Whether to lock the path against other runs.
-        lines: Makes a writer of JSON lines of another form.
-
-    Yields:
-        The writer, whose errors name the file; or None.
+    The file appears at its path when the block ends without an exception; else an existing file is unchanged. ``alone`` locks the path
+    against other runs; ``lines`` makes a writer of JSON lines of another form. The errors of the writer name the file.
     """
     lines = lines or _JsonLines
     if out is None:
