@@ -17,10 +17,10 @@ from assay.checks.base import Check, Columns, GoldCompared, GoldKind, Outcome, R
 from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import encodable, said_by
-from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import (
     Lane,
     about,
+    distinct_rows,
     exactly,
     first_of_each,
     in_lists,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from assay.expressions.json import loads, mended
-from assay.expressions.segments import in_lists, ranges, repeated
+from assay.expressions.lane import in_lists, ranges, repeated
 
 _HOLE, _NUMBER, _QUOTE, _BACKSLASH = "\ue000", "\ue001", "\ue002", "\ue003"
 _ESCAPES = {"\\\\": _BACKSLASH, '\\"': _QUOTE}
@@ -62,7 +62,7 @@ def shapes_of(texts: pl.Series) -> Shapes:
     numbers = _where(piece, ~inside, _DIGITS)
     outside = piece.gather(numbers).str.replace_all(_NUMBERS, _NUMBER)
     shaped = piece.scatter(numbers, outside).zip_with(~is_value, pl.Series([_HOLE]))
-    shape = in_lists(sizes, shaped).list.join('"')
+    shape = in_lists(shaped, sizes).list.join('"')
     broken = pl.concat([which.gather(invalid), which.gather(numbers).filter(outside.str.contains(_ODD_NUMBER))])
     usable = frame["usable"] & (sizes % 2 == 1)
     usable = usable.scatter(broken, values=False)

@@ -331,3 +331,47 @@ def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
             raise
         return True
     return repr(whole) == repr(turned[::-1]) == repr([answer for (answer,) in alone])
+
+
+def distinct_rows(rows: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return the distinct values of a column of structs, and the index of each row's."""
+    if _is_beyond_json(rows.dtype):  # JSON has no NaN
+        keys = pl.Series(map(repr, rows.to_list()), dtype=pl.String)
+    else:
+        keys = rows.struct.json_encode()
+    _, which = encoded(keys)
+    return rows.gather(which.arg_unique().sort()), which
+
+
+def _is_beyond_json(dtype: Any) -> bool:
+    """Whether a type has anything but text, whole numbers and flags, in lists and structs of these."""
+    if isinstance(dtype, pl.Struct):
+        return any(_is_beyond_json(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, pl.List):
+        return _is_beyond_json(dtype.inner)
+    return not (isinstance(dtype, pl.String | pl.Boolean | pl.Null) or dtype.is_integer())
+
+
+def repeated(values: pl.Series, times: pl.Series) -> pl.Series:
+    """Return each value as often as ``times`` says."""
+    if not len(values):
+        return values
+    at = pl.int_range(len(values), dtype=pl.UInt32, eager=True)
+    return values.gather(at.repeat_by(times).explode(empty_as_null=False))
+
+
+def ranges(ends: pl.Series, sizes: pl.Series) -> pl.Series:
+    """Return the positions in segments with these ends and sizes."""
+    at = (
+        pl.DataFrame()
+        .select_seq(pl.int_ranges(ends - sizes, ends, dtype=pl.Int64).explode(empty_as_null=False))
+        .to_series()
+    )
+    return at.cast(pl.UInt32)
+
+
+def segment_sums(values: pl.Series, sizes: pl.Series) -> pl.Series:
+    """Return the sum of each of the consecutive segments of ``values``."""
+    running = pl.concat([pl.Series([0], dtype=pl.Int64), values.cast(pl.Int64).cum_sum()])
+    ends = sizes.cast(pl.Int64).cum_sum()
+    return running.gather(ends) - running.gather(ends - sizes.cast(pl.Int64))

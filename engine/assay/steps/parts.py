@@ -15,9 +15,9 @@ from pydantic import Field, field_validator
 
 from assay.expressions.json import NOT_JSON, candidates, loads, mended, values_within
 from assay.expressions.lane import rowwise
-from assay.expressions.parts import by_columns, by_slices, filled, holds, split_at, stripped
-from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.regex.compiled import on_any_stack
 from assay.expressions.tags import Tag as TagText
+from assay.expressions.text import by_columns, by_slices, filled, holds, split_at, stripped
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 from assay.values.paths import ABSENT, find, parse_within

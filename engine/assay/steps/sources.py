@@ -7,9 +7,8 @@ from typing import Any, Literal
 import polars as pl
 
 from assay.expressions.completion import completion_text
-from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import mended
-from assay.expressions.lane import among, exactly, row_of, rowwise
+from assay.expressions.lane import among, distinct_rows, exactly, row_of, rowwise
 from assay.expressions.mixed import untyped
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls

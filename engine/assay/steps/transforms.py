@@ -8,8 +8,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.expressions.lane import rowwise
-from assay.expressions.parts import by_columns, by_slices, is_plain
-from assay.expressions.text import is_ascii, lower_expr, strip_expr
+from assay.expressions.text import by_columns, by_slices, is_ascii, is_plain, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params

@@ -14,8 +14,7 @@ from patterns import TEXTS
 import assay
 from assay import load_verifier, read_provenance
 from assay.calls.limits import Limits
-from assay.expressions.regex.flavors import named_lists
-from assay.expressions.regex.nearest import nearest_texts
+from assay.expressions.regex.flavors import named_lists, nearest_texts
 from assay.expressions.regex.search import Question, check_pattern, search_all
 from assay.expressions.regex.spans import ANY, Extraction, Matches, Removal, groups_of, results
 from assay.insight.explanation import explanation

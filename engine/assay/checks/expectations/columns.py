@@ -27,8 +27,18 @@ from assay.checks.expectations.rules import (
     unread_side,
 )
 from assay.expressions.json_shapes import filled, shapes_of, text_without_shape
-from assay.expressions.lane import Lane, encoded, is_small, plain, rowwise, text
-from assay.expressions.segments import in_lists, ranges, repeated, segment_sums
+from assay.expressions.lane import (
+    Lane,
+    encoded,
+    in_lists,
+    is_small,
+    plain,
+    ranges,
+    repeated,
+    rowwise,
+    segment_sums,
+    text,
+)
 from assay.expressions.text import ASCII_ALIKE, contains_column, is_ascii, lower_rows
 from assay.thresholds import THRESHOLDS
 
@@ -151,7 +161,7 @@ class _Rows:
     def join(self, texts: pl.DataFrame) -> pl.Series:
         """Join the texts of each row by ``"; "``; null for rows without any."""
         sizes = self._sizes(texts["row"])
-        joined = in_lists(sizes, texts["text"]).list.join(JOINT)
+        joined = in_lists(texts["text"], sizes).list.join(JOINT)
         return pl.DataFrame().select_seq(pl.when(sizes > 0).then(joined)).to_series()
 
 
@@ -168,7 +178,7 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     base = repeated(shapes.start, size)
     phrases = layouts.phrases.gather(ranges(entries["end"], entries["count"])) + repeated(base, entries["count"])
     flat = entries.select_seq("where", "forbid", message=values.gather(entries["message"] + base)).insert_column(
-        2, in_lists(entries["count"], values.gather(phrases)).alias("phrases")
+        2, in_lists(values.gather(phrases), entries["count"]).alias("phrases")
     )
     # the entries of each row, from those of its text
     end, size = size.cum_sum().gather(which).fill_null(0), size.gather(which).fill_null(0)

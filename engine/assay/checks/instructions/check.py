@@ -12,8 +12,7 @@ from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, Task, re
 from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import said_by
-from assay.expressions.distinct import distinct_rows
-from assay.expressions.lane import Lane, encoded, exactly, text
+from assay.expressions.lane import Lane, distinct_rows, encoded, exactly, text
 from assay.values.params import Params
 
 JOINT = "; "

@@ -9,9 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
-from assay.expressions.lane import Lane, plain, plain_type, positions, rowwise, text
+from assay.expressions.lane import Lane, distinct_rows, plain, plain_type, positions, rowwise, text
 from assay.expressions.mixed import without_nulls
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.thresholds import THRESHOLDS

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from assay.checks.json.schema_cost import SchemaCost, cost_of
 from assay.errors import SHOWN, printable
 from assay.expressions.json import NOT_JSON, begins_like_json, loads, mended
-from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.regex.compiled import on_any_stack
 from assay.guard.pool import Late, Pool, PoolError, Reply, Request
 from assay.system.cache import cached_within
 from assay.values.paths import Path, find

@@ -12,7 +12,7 @@ from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Tra
 from assay.errors import quoted
 from assay.expressions.lane import nulls, rowwise, text
 from assay.expressions.pairs import quoted_expr
-from assay.expressions.regex.nearest import nearest_texts
+from assay.expressions.regex.flavors import nearest_texts
 from assay.expressions.regex.pattern_column import search_patterns_expr
 from assay.expressions.regex.search import (
     Question,

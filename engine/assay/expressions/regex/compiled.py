@@ -9,15 +9,28 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from re import _compiler as sre_compiler  # type: ignore[attr-defined]
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, TypeVar
 
-from assay.expressions.regex.stacks import on_any_stack
 from assay.expressions.regex.trees.charsets import CHARACTERS
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
+
+Value = TypeVar("Value")
+
+
+def on_any_stack(function: Callable[[], Value]) -> Value:
+    """Call a recursive function; if the stack overflows, call it again on a new one."""
+    try:
+        return function()
+    except RecursionError:
+        pass
+    with ThreadPoolExecutor(1, "assay-stack") as thread:
+        return thread.submit(function).result()
+
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\[\\]|\\.)*", re.DOTALL)
 _FLAT_LENGTH = 1_000

@@ -18,13 +18,14 @@ r"""Translate Python's patterns to the syntax of the linear engine, if it can ex
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
+from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 import polars as pl
 from polars.exceptions import PolarsError
 
-from assay.expressions.regex.trees.boundaries import Items, word_at
 from assay.expressions.regex.trees.charsets import (
     ASCII_WORDS,
     CHARACTERS,
@@ -39,7 +40,7 @@ from assay.expressions.regex.trees.charsets import (
     reaches_beyond_ascii,
     word_characters,
 )
-from assay.expressions.regex.trees.nodes import TYPE_FLAGS, NotLinearError
+from assay.expressions.regex.trees.nodes import TYPE_FLAGS, Items, NotLinearError, all_nodes, word_at
 from assay.thresholds import THRESHOLDS
 
 _RANGE = 60
@@ -386,26 +387,10 @@ def _in_lower_case(ranges: Ranges) -> Ranges:
 
 def has_many_cases(tree: Any) -> bool:
     """Return whether a pattern ignores case and has alternatives: more beginnings than the engine can search for together."""
-    return bool(_folds(tree, tree.state.flags) and _alternatives(tree) > _FEW_ALTERNATIVES)
-
-
-def _folds(node: Any, flags: int) -> bool:
-    return bool(flags & sre.SRE_FLAG_IGNORECASE) or any(
-        op is sre.SUBPATTERN and _folds(value[3], value[1]) for op, value in node
-    )
-
-
-def _alternatives(node: Any) -> int:
-    """Return the number of alternatives in all branches of a pattern."""
-    total = 0
-    for op, value in node:
-        if op is sre.BRANCH:
-            total += len(value[1]) + sum(map(_alternatives, value[1]))
-        elif op is sre.SUBPATTERN:
-            total += _alternatives(value[3])
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            total += _alternatives(value[2])
-    return total
+    nodes = [*all_nodes(tree)]
+    folds = tree.state.flags | reduce(or_, (value[1] for op, value in nodes if op is sre.SUBPATTERN), 0)
+    alternatives = sum(len(value[1]) for op, value in nodes if op is sre.BRANCH)
+    return bool(folds & sre.SRE_FLAG_IGNORECASE) and alternatives > _FEW_ALTERNATIVES
 
 
 _FEW_ALTERNATIVES = 2

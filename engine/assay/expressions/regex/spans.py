@@ -21,12 +21,10 @@ from polars.exceptions import PolarsError
 from assay.calls.limits import Limits
 from assay.errors import encodable, said_by
 from assay.expressions.lane import is_small
-from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
+from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, on_any_stack, parsed, quick
 from assay.expressions.regex.guarded import Question, guarded_search
 from assay.expressions.regex.linear import class_of
 from assay.expressions.regex.search import BY_PACKAGE, is_disputed, note_timeout
-from assay.expressions.regex.stacks import on_any_stack
-from assay.expressions.regex.trees.boundaries import Items
 from assay.expressions.regex.trees.charsets import (
     CHARACTERS,
     accepted,
@@ -34,7 +32,7 @@ from assay.expressions.regex.trees.charsets import (
     most_ranges,
     reaches_beyond_ascii,
 )
-from assay.expressions.regex.trees.nodes import NotLinearError
+from assay.expressions.regex.trees.nodes import Items, NotLinearError
 from assay.expressions.text import is_ascii
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS

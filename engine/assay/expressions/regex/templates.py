@@ -10,7 +10,7 @@ reads these.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
@@ -21,11 +21,10 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.lane import encoded, nulls
-from assay.expressions.regex.compiled import TooExpensiveError, parsed
+from assay.expressions.regex.compiled import TooExpensiveError, on_any_stack, parsed
 from assay.expressions.regex.search import Route, linear_answers, route_of_tree
-from assay.expressions.regex.stacks import on_any_stack
 from assay.expressions.regex.trees.charsets import is_word_character
-from assay.expressions.regex.trees.nodes import NotLinearError
+from assay.expressions.regex.trees.nodes import NotLinearError, all_nodes
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
 from assay.thresholds import THRESHOLDS
 
@@ -196,22 +195,7 @@ def _is_hole(node: Any) -> bool:
 
 
 def _has_hole(node: Any) -> bool:
-    """Whether there is a hole anywhere in a node."""
-    return _has(node, _is_hole)
-
-
-def _has(node: Any, is_wanted: Callable[[tuple[Any, Any]], bool]) -> bool:
-    """Whether a node of some kind is anywhere in a node or a sequence."""
-    return any(map(is_wanted, _nodes(node)))
-
-
-def _nodes(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield all nodes in a node or a sequence, and the node itself."""
-    if isinstance(node, tuple) and len(node) == 2 and isinstance(node[0], type(sre.LITERAL)):  # noqa: PLR2004
-        yield node
-    if isinstance(node, sre_parser.SubPattern | list | tuple):
-        for inner in node:
-            yield from _nodes(inner)
+    return any(map(_is_hole, all_nodes(node)))
 
 
 def _chains(items: Sequence[Any]) -> list[_Items]:
@@ -287,12 +271,12 @@ def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | No
     r"""Prepare the search for a fixed part; None if there is nothing to search for."""
     if not items and (after or before):
         return None
-    if before and not state.flags & sre.SRE_FLAG_MULTILINE and _has(items, lambda node: node == (sre.AT, sre.AT_END)):
+    if before and not state.flags & sre.SRE_FLAG_MULTILINE and (sre.AT, sre.AT_END) in all_nodes(items):
         raise _NoTemplateError  # the end of what is cut off is no end of the text
     # an anchor where the text is cut would have to match all of it, which is longer
     longest = _width(items, state) + after + before + 1
     reach = longest if (after or before) and longest <= _FARTHEST else None
-    has_boundary = _has(items, lambda node: node == (sre.AT, sre.AT_BOUNDARY))
+    has_boundary = (sre.AT, sre.AT_BOUNDARY) in all_nodes(items)
     kinds = (True, False) if has_boundary else (None,)
     routes = []
     for left, right in product(kinds if after else (None,), kinds if before else (None,)):
@@ -304,7 +288,7 @@ def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | No
 
 def _width(items: _Items, state: Any) -> int:
     """Return the most characters that decide whether a part matches: those of a match, and those that look-around reads beside it."""
-    looks = (value[1] for op, value in _nodes(items) if op in (sre.ASSERT, sre.ASSERT_NOT))
+    looks = (value[1] for op, value in all_nodes(items) if op in (sre.ASSERT, sre.ASSERT_NOT))
     return sum(int(sequence.getwidth()[1]) for sequence in (_sequence(items, state), *looks))
 
 

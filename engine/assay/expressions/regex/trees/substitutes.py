@@ -5,7 +5,7 @@ r"""Patterns with back-references, possessive repeats and atomic groups, written
   characters back.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import chain, product
 from operator import or_
@@ -14,7 +14,7 @@ from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
 from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted, in_both
-from assay.expressions.regex.trees.nodes import REPEATS, First, Node, Nodes, first_of, ways_of, with_flags
+from assay.expressions.regex.trees.nodes import REPEATS, First, Node, Nodes, all_nodes, first_of, ways_of, with_flags
 
 _MOST_TEXTS = 16
 """Maximum texts of a group, and maximum choices of several groups together."""
@@ -23,7 +23,7 @@ _POSSESSIVE = (sre.POSSESSIVE_REPEAT, sre.ATOMIC_GROUP)
 
 def has_substitutes(tree: Any) -> bool:
     """Return whether there is a back-reference, a possessive repeat or an atomic group in a tree."""
-    return any(op in (sre.GROUPREF, *_POSSESSIVE) for op, _ in _all_nodes(tree))
+    return any(op in (sre.GROUPREF, *_POSSESSIVE) for op, _ in all_nodes(tree))
 
 
 def with_substitutes(tree: Any) -> Any:
@@ -101,13 +101,13 @@ _Text = tuple[int, ...]
 
 def _without_references(nodes: Nodes, state: Any, most: int) -> Nodes:
     """Write a choice of sequences in place of groups that are referred to, as far as they have few texts."""
-    flags = reduce(or_, (value[1] for op, value in _all_nodes(nodes) if op is sre.SUBPATTERN), state.flags)
+    flags = reduce(or_, (value[1] for op, value in all_nodes(nodes) if op is sre.SUBPATTERN), state.flags)
     if flags & sre.SRE_FLAG_IGNORECASE:  # a reference ignores case by another rule than a character
         return nodes
     for at, (op, value) in enumerate(nodes):
         group = value[0] if op is sre.SUBPATTERN else None
         rest = nodes[at + 1 :]
-        if group is None or (sre.GROUPREF, group) not in _all_nodes(rest):
+        if group is None or (sre.GROUPREF, group) not in all_nodes(rest):
             continue
         texts = _texts(value[3], most)
         if texts is not None:
@@ -118,15 +118,6 @@ def _without_references(nodes: Nodes, state: Any, most: int) -> Nodes:
                 ways.append(sre_parser.SubPattern(state, [*letters, *following]))
             return [*nodes[:at], (sre.BRANCH, (None, ways))]
     return nodes
-
-
-def _all_nodes(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield all nodes of a sequence."""
-    for part in node:
-        if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], type(sre.LITERAL)):  # noqa: PLR2004  (a node)
-            yield part
-        if isinstance(part, sre_parser.SubPattern | list | tuple):
-            yield from _all_nodes(part)
 
 
 def _texts(items: Iterable[tuple[Any, Any]], most: int) -> list[_Text] | None:
