@@ -59,14 +59,7 @@ _SECTIONS = ("Arguments", *PANELS, "Options")
 
 @dataclass(frozen=True)
 class Command:
-    """A function that is a command; its docstring is the help.
-
-    Attributes:
-        function: The function.
-        options: Options of functions of the package that it takes as keywords; by default all that exist on the command line.
-        modules: Slow modules that it imports: they are imported first, without garbage collections.
-        epilog: Text to show after the options.
-    """
+    """A function that is a command; its docstring is the help."""
 
     function: Callable[..., None]
     options: Mapping[type, Sequence[str]]
@@ -204,7 +197,6 @@ def option(text: str, metavar: str | None = None, *flags: str, **more: Any) -> A
 
 
 def _parameter(name: str, hint: Any, option: Option) -> inspect.Parameter:
-    """Return an option of a function as a parameter of a command."""
     default = option.default if option.cli is None else option.cli_default
     has_default = default not in (None, "", (), False) and not option.shown_default
     shown = f" [default: {option.shown_default}]" if option.shown_default else ""
@@ -263,11 +255,7 @@ def show(render: "Callable[[Console], None]", *, width: int | None = 160) -> Non
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:
-    """Check that a file can be written, and that it does not exist unless it may be replaced.
-
-    Raises:
-        UsageError: It cannot.
-    """
+    """Check that a file can be written, and that it does not exist unless it may be replaced."""
     from assay.system.atomic_file import check_target
 
     check_target(path, overwrite=overwrite, how="--overwrite")
@@ -294,7 +282,6 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @contextlib.contextmanager
 def _reported_errors() -> Iterator[None]:
-    """Turn the errors of a command into a message and an exit code."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", AssayWarning)
@@ -319,7 +306,6 @@ def _reported_errors() -> Iterator[None]:
 
 
 def _ended(error: AssayError) -> typer.Exit:
-    """Print an error, and return how the command ends."""
     from assay.cli.terminal import print_error
 
     print_error(to_stderr(), error)
@@ -327,7 +313,6 @@ def _ended(error: AssayError) -> typer.Exit:
 
 
 def _system_error(error: OSError) -> AssayError:
-    """Return the message for an error of the operating system that nothing else handles."""
     try:
         Path.cwd()
     except OSError:
@@ -337,8 +322,7 @@ def _system_error(error: OSError) -> AssayError:
 
 
 def _internal_errors() -> tuple[type[BaseException], ...]:
-    """Return the exceptions that mean a bug; a function, because it imports Polars, which is slow."""
-    from polars.exceptions import PanicException
+    from polars.exceptions import PanicException  # slow
 
     return PanicException, MemoryError
 
@@ -347,11 +331,7 @@ _BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
 
 
 def _import_all(modules: Sequence[str]) -> None:
-    """Import modules, then look for garbage again, which ``main`` has put off; never among what the imports made.
-
-    The threads of OpenBLAS sleep meanwhile, if the user does not object: by default each spins for some 30 ms when numpy, which
-    pyarrow imports, is loaded: a tenth of a short run.
-    """
+    # By default each thread of OpenBLAS spins for some 30 ms when numpy, which pyarrow imports, is loaded: a tenth of a short run.
     if is_ours := _BLAS_TIMEOUT not in os.environ:
         os.environ[_BLAS_TIMEOUT] = "4"  # 2 ** 4 cycles, the minimum
     try:
@@ -361,5 +341,5 @@ def _import_all(modules: Sequence[str]) -> None:
         if is_ours:
             del os.environ[_BLAS_TIMEOUT]  # child processes decide for themselves
     if not gc.isenabled():
-        gc.freeze()
+        gc.freeze()  # no looking for garbage among what the imports made
         gc.enable()

@@ -201,7 +201,6 @@ def _example(example: Mapping[str, Any]) -> _Blocks:
 
 
 def _cut(text: str, start: int = 0) -> str:
-    """Return a text of a bounded length from some character on, and how many are left out before and after."""
     skipped = f"{counted(start, 'equal character')} … " if start else ""
     more = len(text) - start - _TEXT
     return f"{skipped}{text[start : start + _TEXT]}" + (f"… {more:,} more" if more > 0 else "")

@@ -47,13 +47,7 @@ _STEPS: Sequence[Sequence[Any]] = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A verifier to begin with.
-
-    Attributes:
-        text: The spec, as YAML.
-        mapping: What ``--map`` takes, where the completion has another name.
-        notes: What was found.
-    """
+    """A verifier to begin with."""
 
     text: str
     mapping: Mapping[str, str]
@@ -61,16 +55,7 @@ class Draft:
 
 
 def draft(source: Any, ident: str) -> Draft:
-    """Return a verifier for rollouts: their gold, behind the steps that find something in most of the first rows.
-
-    Args:
-        source: The rollouts.
-        ident: The id of the verifier.
-
-    Raises:
-        InputError: The rollouts cannot be read, or there are none.
-        UsageError: No column can be the completion.
-    """
+    """Return a verifier for rollouts: their gold, behind the steps that find something in most of the first rows."""
     frame = _first_rows(source, {})
     mapping: dict[str, str] = {}
     if COMPLETION not in frame.columns:
@@ -95,7 +80,6 @@ def _first_rows(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _completion(frame: pl.DataFrame) -> str:
-    """Return the column with another name that is most probably the completion: a known name, else the longest texts."""
     names = [name for name in not_hidden(frame.columns) if _texts(frame[name])]
     by_name = {name.lower(): name for name in names}
     for name in _COMPLETIONS:
@@ -109,7 +93,6 @@ def _completion(frame: pl.DataFrame) -> str:
 
 
 def _texts(column: pl.Series) -> list[str]:
-    """Return the values of a column that are not null and not blank, as texts."""
     values = column.to_list()
     if isinstance(column.dtype, pl.List):
         values = [inner for value in values for inner in value or ()]
@@ -121,7 +104,6 @@ def _not_empty() -> dict[str, Any]:
 
 
 def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the check that compares with the gold: the first of the candidates that finds most and passes most often."""
     marked = sum("####" in text for text in golds) > _MOST * len(golds)
     ends = [text.rpartition("####")[2].strip() if marked else text.strip() for text in golds]
     shared = {"goldOn": [{"after": "####"}]} if marked else {}
@@ -146,7 +128,6 @@ def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[d
 
 
 def _share_found(frame: pl.DataFrame, steps: Sequence[Any]) -> float:
-    """Return the share of rows in which steps find something."""
     probe = {"id": "probe", "checks": [{"type": "min_length", "value": 1, "on": [*steps]}]}
     rewards = score(frame, probe, lenient=True)["reward"]
     return rewards.to_list().count(1.0) / max(1, len(rewards))

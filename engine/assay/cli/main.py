@@ -28,7 +28,6 @@ def _report_wait() -> None:
 
 
 def _exit_now(number: int) -> None:
-    """Exit at once: the main thread is stuck in user code."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         say(printable(KEPT[-1]() if KEPT else "interrupted; nothing was written"))
     silence((1, 2))  # the main thread may find its way out while the processes end that it waits for
@@ -42,7 +41,6 @@ def _clean_up() -> None:
 
 
 def _run() -> int:
-    """Run the command, and return its exit code."""
     try:
         app()
     except SystemExit as end:
@@ -54,7 +52,6 @@ def _run() -> int:
 
 
 def _ignore_signals() -> None:
-    """Let no signal change what a command that has ended does last: remove its leftovers, and exit at once with its code."""
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, signal.SIG_IGN)
 

@@ -16,20 +16,12 @@ if TYPE_CHECKING:
 
 
 def import_modules(modules: Sequence[str] | None) -> list[str]:
-    """Import modules, which may be in the current folder, and files that end in ``.py``; return the names of the modules.
-
-    Raises:
-        UsageError: One cannot be imported.
-    """
+    """Import modules, which may be in the current folder, and files that end in ``.py``; return the names of the modules."""
     return [_module(name, f"--import {name}").__name__ for name in modules or ()]
 
 
 def import_rubric(path: str) -> "Rubric":
-    """Import ``module:attribute`` or ``file.py:attribute``: a rubric, an environment with one, or a reward function.
-
-    Raises:
-        UsageError: The module or the attribute does not exist, or is none of these.
-    """
+    """Import ``module:attribute`` or ``file.py:attribute``: a rubric, an environment with one, or a reward function."""
     from assay.rubrics.rubric import Rubric
 
     value = _attribute(path, "--rubric", "my_rewards.py:reward")
@@ -50,12 +42,7 @@ def import_rubric(path: str) -> "Rubric":
 
 
 def import_checks(paths: Sequence[str] | None) -> "list[type[Check]]":
-    """Import check classes, ``module:class``; the modules may be in the current folder.
-
-    Raises:
-        UsageError: A module or a class does not exist.
-        SpecError: One is not a check class.
-    """
+    """Import check classes, ``module:class``; the modules may be in the current folder."""
     if not paths:
         return []
     from assay.spec.check_classes import check_class
@@ -90,7 +77,6 @@ def _attribute(path: str, option: str, example: str) -> Any:
 
 
 def _module(name: str, option: str) -> Any:
-    """Import a module by its name or by its file, and let specs name its functions."""
     from assay.rewards.declared import allow
 
     if not name.endswith(".py"):

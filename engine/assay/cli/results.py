@@ -47,11 +47,6 @@ _FORMATS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 
 def _checked_out(out: str | None, *, overwrite: bool, others: tuple[str, ...] = ()) -> Path | None:
-    """Check the output path before anything is read.
-
-    Raises:
-        UsageError: Its ending is unknown, or it exists.
-    """
     if out is None:
         return None
     path, endings = Path(out), (*others, *_ENDINGS)
@@ -64,7 +59,6 @@ def _checked_out(out: str | None, *, overwrite: bool, others: tuple[str, ...] = 
 
 
 def _json_text(data: Any) -> str:
-    """Return JSON on one line that can be read in any script; what a terminal would obey, or cannot print, is escaped."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     for char in () if text.isprintable() else {*text}:
         if not char.isprintable():
@@ -73,7 +67,6 @@ def _json_text(data: Any) -> str:
 
 
 def _deliver(data: dict[str, Any], document: "Document", *, out: Path | None, as_data: bool) -> None:
-    """Write a file if asked for, and print JSON on standard output or the document on standard error."""
     as_json = _json_text(data)
     if out is not None:
         suffix = out.suffix.lower()
@@ -164,7 +157,6 @@ def _format(path: Path | None, kind: str | None) -> str:
 
 
 def _tell(found: "Report", path: Path) -> None:
-    """Say what was written, and what needs a look."""
     from assay.insight.reports.shown import concerns
     from assay.writing.numbers import interval, number, percent
 
@@ -499,7 +491,6 @@ def whatif(
 
 
 def _weights(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
-    """Return what ``--set`` asks for: weights, and which checks are required."""
     weights: dict[str, float] = {}
     required: dict[str, bool] = {}
     for value in values:

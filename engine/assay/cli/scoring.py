@@ -122,7 +122,6 @@ def score(
 
 @contextlib.contextmanager
 def _rewards(names: Sequence[str], out: str | None, options: dict[str, Any]) -> Iterator[str | None]:
-    """Yield where to write the rewards: a temporary file if they are read again and not kept; with the columns that are named."""
     if not names or out is not None:
         yield out
         return
@@ -135,7 +134,6 @@ def _rewards(names: Sequence[str], out: str | None, options: dict[str, Any]) -> 
 
 
 def _add_groups(summary: "Summary", written: str | None, columns: Sequence[str]) -> None:
-    """Add the means by group to a summary; if a column is not there, show what was scored before that is said."""
     from assay.cli.views import print_summary
     from assay.insight.summarizing import by_group
 
@@ -183,7 +181,6 @@ def demo(
 
 
 def _as_typed(path: Path) -> Path:
-    """Return a path as somebody would type it here."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

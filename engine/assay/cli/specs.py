@@ -170,7 +170,6 @@ def check(
 
 
 def _loaded(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "VerifierSpec":
-    """Load a verifier without broken checks; list all problems in one error, including those that a run only warns about."""
     from assay.spec.verifier import load_verifier
 
     if not strict:
@@ -182,7 +181,6 @@ def _loaded(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "Ver
 
 
 def _difference(verifier: "VerifierSpec", error: "DifferenceError", path: str) -> SpecError:
-    """Return the error for a check whose row() and expr() differ: the first one, with both scores and the text."""
     from assay.checks.base import deciding_code
 
     name, (by_expr, by_row) = next(
@@ -203,7 +201,6 @@ def _difference(verifier: "VerifierSpec", error: "DifferenceError", path: str) -
 
 
 def _dry_run(verifier: "VerifierSpec") -> str:
-    """Score sample rows by columns and row by row, if that calls no reward function of the user; return the result as a sentence."""
     from assay.insight.samples import sample_rows
     from assay.rewards.check import RewardCheck
     from assay.testing import assert_plan_conforms
@@ -221,7 +218,6 @@ def _dry_run(verifier: "VerifierSpec") -> str:
 
 
 def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any]) -> str:
-    """Score the first rollouts, and print what they have of what the checks read; return the result as a clause."""
     from assay.cli.terminal import print_warning
     from assay.compiling.requirements import reading_for
     from assay.insight.findings import findings
@@ -276,7 +272,6 @@ _DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "requi
 
 
 def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
-    """Return what a verifier compiles to as JSON data; what a spec leaves out, and what a check has none of, is left out."""
     from assay.insight.explanation import explanation
 
     checks = [
@@ -334,7 +329,6 @@ def import_(
 
 
 def _write_import(out: Path, text: str, imported: "Imported", *, overwrite: bool) -> str:
-    """Write the verifier and the task table; return what was written and what to do next."""
     from assay.spec.importers.files import tasks_text
 
     _check_is_yaml(out)

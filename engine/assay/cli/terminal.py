@@ -40,13 +40,7 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 
 
 def print_table(console: Console, columns: Mapping[str, bool], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; one that needs more room than the terminal has is folded by the terminal, for a number is never cut.
-
-    Args:
-        console: Where.
-        columns: The headings, each with whether its cells are numbers, which are aligned right and not folded.
-        rows: The cells, which may come from data; line breaks stay.
-    """
+    """Print a table; one that needs more room than the terminal has is folded by the terminal, for a number is never cut."""
     cells = [[printable(cell, lines=True) for cell in row] for row in rows]
     table = Grid(box=None, pad_edge=False, header_style="bold")
     widths = []

@@ -69,7 +69,6 @@ def print_problems(console: Console, summary: "Summary") -> None:
 
 
 def _print_by(console: Console, name: str, values: Sequence[Mapping[str, Any]]) -> None:
-    """Print the means of the values of a column; of many, the worst."""
     worst = sorted(values, key=lambda value: (value["mean_reward"] is None, value["mean_reward"] or 0.0))
     shown = values if len(values) <= _VALUES else worst[:_VALUES]
 
@@ -268,7 +267,6 @@ def _print_card(console: Console, card: "Card") -> None:
 
 
 def _print_completion(console: Console, text: str, matches: Sequence[tuple[int, int, str]]) -> None:
-    """Print a text with what matched marked; from shortly before the first match, if that is far from the beginning."""
     room = max(console.width - 4, 20) * _TEXT_LINES
     first = matches[0][0] if matches else 0
     begin = max(0, first - _BEFORE) if first > room // 2 else 0
@@ -288,7 +286,6 @@ def _print_completion(console: Console, text: str, matches: Sequence[tuple[int, 
 
 
 def _print_text(console: Console, text: Text, most: int, more: int = 0) -> None:
-    """Print a text, wrapped and indented, up to a number of lines; ``more`` characters of it are left out already."""
     lines = text.wrap(console, max(console.width - 4, 20))
     left_out = sum(len(line.plain) for line in lines[most:]) + more
     for line in lines[:most]:

@@ -24,15 +24,7 @@ _STACK = 4
 
 
 def check_given(verifiers: Sequence[VerifierSpec], given: Collection[str]) -> None:
-    """Check that rows have the columns that checks read, whatever their types.
-
-    Args:
-        verifiers: The verifiers.
-        given: The columns that at least one row has.
-
-    Raises:
-        ColumnsError: A column is missing; the message names those there are, and guesses.
-    """
+    """Check that rows have the columns that checks read, whatever their types."""
     try:
         check_columns(verifiers, pl.Schema(dict.fromkeys(given, pl.String)), ())
     except ColumnsError as error:
@@ -43,13 +35,7 @@ def check_given(verifiers: Sequence[VerifierSpec], given: Collection[str]) -> No
 
 @dataclass(frozen=True)
 class Golds:
-    """The golds of a check, in a plan's hidden columns.
-
-    Attributes:
-        check: The check's name in messages.
-        missing: Why a row that the check runs on has no gold that can be used, String.
-        runs: Whether the check runs on a row; None if it runs on all.
-    """
+    """The golds of a check, in a plan's hidden columns."""
 
     check: str
     missing: pl.Expr
@@ -64,12 +50,7 @@ class Golds:
 
 
 class Attention:
-    """What a plan has seen and said of the batches so far.
-
-    Args:
-        verifiers: The plan's verifiers.
-        strict: Whether a column that no row of the first batch has is an error.
-    """
+    """What a plan has seen and said of the batches so far."""
 
     def __init__(self, verifiers: Sequence[VerifierSpec], *, strict: bool) -> None:
         self._verifiers = verifiers
@@ -78,11 +59,7 @@ class Attention:
         self.golds = {hidden(f"golds/{number}"): golds for number, golds in enumerate(Golds.of(verifiers))}
 
     def look(self, given: Collection[str]) -> None:
-        """Look at the columns of a batch, until all have been there.
-
-        Raises:
-            ColumnsError: No row has a column that a check reads.
-        """
+        """Look at the columns of a batch, until all have been there."""
         if self._awaits_columns:
             check_given(self._verifiers, given)
             self._awaits_columns = False

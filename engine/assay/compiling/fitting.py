@@ -28,23 +28,7 @@ class _NoSuchValueError(ValueError):
 
 
 def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any], exact: Collection[str] = ()) -> pl.LazyFrame:
-    """Convert the columns of rows to the types of a schema.
-
-    Nulls take any type, and empty lists any list type. A struct gets missing fields as nulls and loses fields of type Null. Numbers
-    widen if their values stay equal. Text and its dictionary-encoded types, and lists and arrays, convert to each other. An
-    expected value that is a number becomes its text, because its ``str()`` is compared.
-
-    Args:
-        rollouts: The rows.
-        schema: Names and types.
-        exact: Columns in which 42 must not become 42.0, besides those of expected values.
-
-    Returns:
-        The same rows; the same frame if no conversion is needed.
-
-    Raises:
-        ColumnsError: Columns are missing, or their types or values would change meaning; all of them are listed.
-    """
+    """Convert the columns of rows to the types of a schema."""
     current, schema = rollouts.collect_schema(), pl.Schema(schema)
     if all(current.get(name) == dtype for name, dtype in schema.items()):
         return rollouts
@@ -70,7 +54,6 @@ def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any], exact: Collection[
 
 
 def _value_misfit(rollouts: pl.LazyFrame, expr: pl.Expr) -> str | None:
-    """Return the message if the target type lacks some of the values; None if it has them all."""
     try:
         rollouts.select(expr).collect()
     except (_NoSuchValueError, PolarsError, PanicException):
@@ -79,12 +62,7 @@ def _value_misfit(rollouts: pl.LazyFrame, expr: pl.Expr) -> str | None:
 
 
 class _Conversion:
-    """The conversion of a column to another type.
-
-    Attributes:
-        misfit: Why it is impossible, naming the part of the column; None if it is possible.
-        depends_on_values: Whether that depends on the values.
-    """
+    """The conversion of a column to another type."""
 
     def __init__(self, column: str, *, is_exact: bool) -> None:
         self.misfit: str | None = None
@@ -105,7 +83,6 @@ class _Conversion:
         return pl.lit(None, dtype=target)
 
     def _converter(self, source: Any, target: Any, place: str) -> Callable[[pl.Expr, Any, Any, str], pl.Expr] | None:
-        """Return the conversion from one type to another; None if the values would change meaning."""
         is_gold = self._is_exact or place in _GOLDS
         if is_gold and _is_gold(source) and target in (pl.String, TYPED):
             return self._gold
@@ -164,7 +141,6 @@ def _is_text(dtype: Any) -> bool:
 
 
 def _is_gold(dtype: Any) -> bool:
-    """Whether values of a type have a JSON text and a ``str()``, by which expected values are compared."""
     return dtype in (TYPED, pl.Boolean) or dtype.is_integer() or dtype.is_float() or _is_text(dtype)
 
 
@@ -176,7 +152,6 @@ def _text_of_json(text: str) -> str:
 
 
 def _is_larger(source: Any, target: Any) -> bool:
-    """Whether numbers of one type may be numbers of another; an integer that no float equals is rejected by its value."""
     if source.is_integer() and target.is_integer():
         (source_min, source_max), (target_min, target_max) = _range(source), _range(target)
         return target_min <= source_min and source_max <= target_max
@@ -184,7 +159,6 @@ def _is_larger(source: Any, target: Any) -> bool:
 
 
 def _range(dtype: Any) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a type."""
     least, greatest = pl.select(dtype.min(), dtype.max().alias("greatest")).row(0)
     return least, greatest
 

@@ -34,9 +34,6 @@ def not_text(place: Path) -> str:
     return f"`{place}` holds bytes that are not UTF-8 text"
 
 
-# ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def lost_in(row: Mapping[str, Any], paths: Sequence[Path], *, any_role: bool = False) -> str | None:
     """Return why a row cannot be scored, by its values as given: the first bytes that checks read and cannot."""
     places = (_place(row[path.column], path) for path in paths if _has_bytes(row.get(path.column)))
@@ -54,7 +51,6 @@ def _has_bytes(value: Any) -> bool:
 
 
 def _lacks_text(completion: Any, *, any_role: bool) -> bool:
-    """Return whether the text of a completion of messages lacks bytes."""
     if not isinstance(completion, list | tuple) or not _has_bytes(completion):
         return False
     texts = (completion_text(readable_value(completion, lost), any_role=any_role) for lost in (None, "\ufffd"))
@@ -62,13 +58,6 @@ def _lacks_text(completion: Any, *, any_role: bool) -> bool:
 
 
 def _place(value: Any, path: Path, size: int = 1) -> Path | None:
-    """Return the path of the first such bytes, of those on a path and within the value at its end.
-
-    Args:
-        value: What is there after the first steps of the path.
-        path: The path.
-        size: How many steps.
-    """
     value = readable_value(untyped(value, with_bytes=True), LOST)
     for at, step in enumerate(path.steps[size:], size):
         if value is LOST:
@@ -80,7 +69,6 @@ def _place(value: Any, path: Path, size: int = 1) -> Path | None:
 
 
 def _lost_steps(value: Any) -> Iterator[tuple[str | int, ...]]:
-    """Yield the steps to such bytes within a value; of a key, those to its mapping."""
     if value is LOST:
         yield ()
     elif isinstance(value, Mapping):
@@ -92,7 +80,6 @@ def _lost_steps(value: Any) -> Iterator[tuple[str | int, ...]]:
 
 
 def _lost_in_chat(messages: Sequence[Any], column: str) -> Iterator[tuple[str | int, ...]]:
-    """Yield the steps to such bytes in what messages say, of a completion in those of the assistant."""
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping) or (column == COMPLETION and message.get("role") != "assistant"):
             continue
@@ -103,20 +90,10 @@ def _lost_in_chat(messages: Sequence[Any], column: str) -> Iterator[tuple[str | 
         yield from ((index, *steps) for steps in _lost_steps(said | {"content": content}))
 
 
-# ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def lost_exprs(
     paths: Sequence[Path], schema: pl.Schema, given: Mapping[str, str], *, any_role: bool
 ) -> Iterator[pl.Expr]:
-    """Yield String expressions that say why rows cannot be scored; none for columns that hold no bytes.
-
-    Args:
-        paths: The paths that checks read.
-        schema: The columns as they are given.
-        given: Names under which converted columns are as they were given.
-        any_role: As in ``completion_text``.
-    """
+    """Yield String expressions that say why rows cannot be scored; none for columns that hold no bytes."""
     for path in paths:
         if path.column in schema:
             values = exactly(given.get(path.column, path.column)).alias("value")
@@ -145,14 +122,6 @@ def _at_path(path: Path, values: pl.Expr, dtype: Any) -> Iterator[pl.Expr]:
 
 
 def _reasons(values: pl.Expr, is_whole: Callable[[pl.Series], bool], place: Callable[[Any], Path | None]) -> pl.Expr:
-    """Return why rows cannot be scored.
-
-    Args:
-        values: The values.
-        is_whole: Whether no value has such bytes, by a look at the column.
-        place: Returns where a value has them, None if it has none.
-    """
-
     def reasons(series: pl.Series) -> pl.Series:
         if is_whole(series):
             return nulls(series, pl.String)

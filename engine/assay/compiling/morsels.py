@@ -15,11 +15,7 @@ _RUNS: set[object] = set()
 
 @contextlib.contextmanager
 def in_pieces(rows: int) -> Iterator[None]:
-    """Make Polars process about ``rows`` rows at a time.
-
-    By default it passes on whole row groups: too few pieces for all cores, and all of them in memory. The setting is global to the
-    process, so the first of concurrent runs sets it and the last restores it; a user's setting is kept.
-    """
+    """Make Polars process about ``rows`` rows at a time."""
     run = object()
     with _LOCK:
         if _RUNS or _SETTING not in os.environ:

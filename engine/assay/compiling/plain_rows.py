@@ -16,20 +16,7 @@ from assay.values.rows import transposed
 
 
 class PlainRows:
-    """The columns of plain rows that a plan reads.
-
-    Args:
-        rows: Mappings of columns to values, or one mapping of columns to sequences of values.
-        names: Columns to read; others are not looked at.
-        exact: Those in which each row keeps its own value.
-
-    Attributes:
-        height: Number of rows.
-        given: The columns that at least one row has.
-
-    Raises:
-        InputError: A row is not a mapping, a column is a single value, or columns have different lengths.
-    """
+    """The columns of plain rows that a plan reads."""
 
     def __init__(self, rows: Any, names: Iterable[str], exact: Collection[str] = ()) -> None:
         self._exact = exact
@@ -49,7 +36,6 @@ class PlainRows:
         self._series = {name: self._read(name, values) for name, values in self._columns.items()}
 
     def _read(self, name: str, values: list[Any]) -> pl.Series:
-        """Return a column with the type that holds its values; what no column holds is null, and a problem of its row."""
         try:
             return self._of_values(name, values)
         except RAISED:
@@ -67,7 +53,6 @@ class PlainRows:
         return learner.series(values)
 
     def _problem_of(self, name: str, value: Any) -> str | None:
-        """Return why no column holds a value; None if one does."""
         try:
             self._of_values(name, [value])
         except InputError as error:
@@ -86,12 +71,7 @@ class PlainRows:
         return pl.DataFrame([*columns, *self._bad(self._problems)])
 
     def forced(self, schema: Mapping[str, Any], kept: Collection[str]) -> pl.DataFrame:
-        """Return the rows with the types of a schema; a hidden column says of which rows these cannot hold a value.
-
-        Args:
-            schema: The types.
-            kept: Columns that keep the types that hold their values.
-        """
+        """Return the rows with the types of a schema; a hidden column says of which rows these cannot hold a value."""
         problems = [*self._problems]
         series = {name: self._series[name] for name in (COMPLETION, *kept) if name in self._series}
         for name, dtype in schema.items():
@@ -122,11 +102,6 @@ def _values(name: str, values: Any) -> list[Any]:
 
 
 def _converted(value: Any, name: str, dtype: Any) -> Any:
-    """Return a value as one of a type.
-
-    Raises:
-        Exception: The type cannot hold it.
-    """
     if value is None:
         return None
     return text_of(value, name) if dtype == pl.String else pl.Series([value], dtype=dtype, strict=True)[0]

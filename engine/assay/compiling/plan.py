@@ -128,8 +128,6 @@ class Plan:
     def __reduce__(self) -> tuple[object, ...]:
         return Plan, tuple(getattr(self, field.name) for field in fields(self))
 
-    # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
-
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
         """All checks that run, with groups and the checks in them, in order, each with its verifier."""
@@ -156,7 +154,6 @@ class Plan:
 
     @cached_property
     def _exact(self) -> tuple[str, ...]:
-        """Columns in which each row keeps its own value."""
         return exact_columns(self.verifiers)
 
     @cached_property
@@ -218,8 +215,6 @@ class Plan:
         """Rows to process together: few to save memory, more if checks compute once what several rows share."""
         shared = any(check.traits.reads or not is_builtin(check) for _, _, check in self.checks)
         return max(1, THRESHOLDS.shared_piece if shared else THRESHOLDS.piece)
-
-    # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str | pl.Expr] = False) -> pl.LazyFrame:
         """Return the output as a lazy frame: one row for each rollout, in order.
@@ -353,7 +348,6 @@ class Plan:
         return Attention(self.verifiers, strict=self.strict)
 
     def _suited(self, plain: PlainRows, schema: dict[str, Any]) -> tuple[pl.LazyFrame, "Plan"]:
-        """Return plain rows with types that hold their values, and this plan for these types."""
         natural, golds = plain.natural(schema), {*GOLD_COLUMNS, *self._exact}
         try:
             # NOTE: a gold keeps its type: the text "True" is not the JSON of True
@@ -376,7 +370,6 @@ class Plan:
 
     @cached_property
     def _for_schema(self) -> Callable[[tuple[tuple[str, Any], ...]], "Plan"]:
-        """Return this plan for another schema; the last ones are kept."""
         return lru_cache(_MAX_SCHEMAS)(lambda schema: self if schema == self.schema else replace(self, schema=schema))
 
     @cached_property
@@ -408,7 +401,6 @@ class Plan:
 
     @cached_property
     def _read_schema(self) -> pl.Schema:
-        """The columns and their types as checks read them."""
         return pl.Schema(dict(self.schema) | {name: dtype for name, (_, dtype) in self.conversions.items()})
 
     @cached_property
@@ -452,7 +444,6 @@ class Plan:
 
     @property
     def _group_layers(self) -> list[list[pl.Expr]]:
-        """Return the columns of groups, innermost first."""
         by_depth: dict[int, list[list[list[pl.Expr]]]] = {}
         for verifier, spec, _ in self.checks:
             if spec.group is not None:
@@ -474,10 +465,7 @@ class Plan:
         messages += [pl.when(none).then(pl.lit(NO_CHECK)) for none in without if none is not None]
         return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
-    # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
-
     def _check_expressions(self) -> None:
-        """Reject a user's check whose expression cannot run; the schema is enough to tell."""
         schema = self._read_schema
         for verifier, spec, check in self.checks:
             if is_builtin(check) or spec.parts:
@@ -525,29 +513,18 @@ def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _check_alone(expr: pl.Expr) -> None:
-    """Check that an expression's value for a row does not depend on other rows.
-
-    Raises:
-        TypeError: It does.
-    """
     prepare_process()  # it is tried on a few texts
     if not is_elementwise(expr, (TEXT,), tried=True):
         raise TypeError(OTHER_ROWS)
 
 
 def _check_words(**words: object) -> None:
-    """Check that the texts of a check are strings.
-
-    Raises:
-        TypeError: One is not.
-    """
     for method, text in words.items():
         if not isinstance(text, str):
             raise TypeError(f"{method}() returns {type(text).__name__}, not str")
 
 
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
-    """Combine independent sequences of columns into layers: all first steps, then all second ones."""
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
@@ -557,7 +534,6 @@ def _layers_about(subject: str, lanes: Sequence[Lane], schema: pl.Schema, *, few
 
 
 def _merged(independent: Sequence[list[list[pl.Expr]]]) -> list[list[pl.Expr]]:
-    """Combine independent layers: all first ones, then all second ones."""
     return [[expr for layer in side for expr in layer] for side in zip_longest(*independent, fillvalue=[])]
 
 

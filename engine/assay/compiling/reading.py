@@ -41,10 +41,6 @@ def conversions(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> Convers
 
 
 def _read(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> dict[str, bool]:
-    """Return the columns that are read, of those that there are, each with whether bytes in it are text.
-
-    They are, except in columns that only users' code names, as for images.
-    """
     names = [*names]
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check is not None]
     ours = (name for check in checks if is_builtin(check) for name in (*check.traits.reads, *check.traits.may_read))
@@ -83,14 +79,7 @@ def as_given(name: str, converted: Conversions) -> pl.Expr:
 def unreadable_exprs(
     converted: Conversions, schema: pl.Schema, paths: Sequence[Path], *, any_role: bool
 ) -> list[pl.Expr]:
-    """Return why rows of an opened frame cannot be scored, as String expressions.
-
-    Args:
-        converted: The columns that are converted.
-        schema: The columns as they are given.
-        paths: The paths that checks read.
-        any_role: Whether the last message counts in a conversation without an assistant message.
-    """
+    """Return why rows of an opened frame cannot be scored, as String expressions."""
     columns = [
         pl.when(pl.col(_GIVEN + name).is_not_null() & exactly(name).is_null()).then(pl.lit(not_text(Path((name,)))))
         for name, (_, dtype) in converted.items()
@@ -98,9 +87,6 @@ def unreadable_exprs(
     ]
     given = {name: _GIVEN + name for name in converted}
     return [*columns, *lost_exprs(paths, schema, given, any_role=any_role)]
-
-
-# ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def text_columns(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> set[str]:
@@ -111,14 +97,7 @@ def text_columns(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> set
 def readable_row(
     row: Mapping[str, Any], texts: Container[str], paths: Sequence[Path], *, any_role: bool
 ) -> tuple[dict[str, Any], str | None]:
-    """Return a row as checks read it, and why it cannot be scored.
-
-    Args:
-        row: The row.
-        texts: Columns in which bytes are text.
-        paths: The paths that checks read.
-        any_role: Whether the last message counts in a conversation without an assistant message.
-    """
+    """Return a row as checks read it, and why it cannot be scored."""
     converted = {name: readable_value(value) if name in texts else value for name, value in row.items()}
     lost = (Path((name,)) for name, value in row.items() if isinstance(value, bytes) and converted[name] is None)
     return converted, next(map(not_text, lost), None) or lost_in(row, paths, any_role=any_role)

@@ -70,23 +70,14 @@ def assumed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
 
 
 def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()) -> list[str]:
-    """Return the columns that the checks require, and the optional ones.
-
-    Args:
-        verifiers: The verifiers.
-        present: Columns that there are; optional columns that checks do not read beside them are left out.
-    """
+    """Return the columns that the checks require, and the optional ones."""
     checks = _checks(verifiers)
     optional = (name for check in checks for name in check.traits.may_read if not _is_spared(check, name, present))
     return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
 
 
 def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
-    """Return the columns in which each row keeps its own value, whatever the other rows have.
-
-    They are those that references name, and those that checks read. But some have a form that all their readers know or are keys,
-    and the columns of a check type of a user have types for its ``expr``.
-    """
+    """Return the columns in which each row keeps its own value, whatever the other rows have."""
     checks = [
         check
         for check in _checks(verifiers)
@@ -124,7 +115,6 @@ def unreferred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
 
 
 def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:
-    """Return all checks that run, with those that decide when others run."""
     return [reader for verifier in verifiers for spec in verifier.nodes for reader in spec.readers]
 
 
@@ -147,12 +137,7 @@ def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
 
 
 def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Sequence[str] | None) -> None:
-    """Check the columns before a row is read.
-
-    Raises:
-        ColumnsError: Columns are missing, have a type that no check can read, or are named by ``--keep`` but do not exist; the
-            message lists all of them.
-    """
+    """Check the columns before a row is read."""
     needed = needed_columns(verifiers)
     columns = not_hidden(schema)
     missing = [name for name in needed if name not in schema and _SPELLED.get(name, name) not in schema]
@@ -190,7 +175,6 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
 
 
 def _reference_problems(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> list[tuple[str, str]]:
-    """Return the problems of values that no row can have, each with the checks that ask for them."""
     readers: dict[tuple[str, str], list[str]] = {}
     for verifier in verifiers:
         for spec in _readers([verifier]):
@@ -201,14 +185,7 @@ def _reference_problems(verifiers: Sequence[VerifierSpec], schema: pl.Schema) ->
 
 
 def kept_columns(keep: Sequence[str] | None, columns: Sequence[str], consumed: Collection[str]) -> list[str]:
-    """Return the names of the input columns to pass through, in order; some may not exist.
-
-    Args:
-        keep: Names; ``*`` for all columns, ``+name`` for the default and one more; None for the default. A column whose own name
-            is ``*`` or begins with ``+`` is meant by its name.
-        columns: The input columns.
-        consumed: Those that are not in the default.
-    """
+    """Return the names of the input columns to pass through, in order; some may not exist."""
     known = set(columns)
     default = [name for name in columns if name not in consumed]
     if keep is None:
@@ -232,7 +209,6 @@ def named_columns(keep: Sequence[str] | None) -> list[str]:
 
 
 def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, str]]:
-    """Return a problem for each of the columns to keep that the rollouts lack: a guess for the first, a count of the last."""
     known = set(columns)
     lacking = [name for name in keep if name not in known]
     guessed = {name: did_you_mean(name, columns) or f"Columns: {listed(columns)}." for name in lacking[:_SHOWN]}
@@ -255,11 +231,7 @@ def _missing(
 
 
 def refused_rows(problems: Sequence[tuple[str, int, int]]) -> InputError:
-    """Return the error for rows whose verifier cannot be used.
-
-    Args:
-        problems: Each problem, its first row (from 0), and the number of its rows.
-    """
+    """Return the error for rows whose verifier cannot be used."""
     lines = [f"  {line}" for line in _rows_named(problems, "problem")]
     rows = sum(rows for _, _, rows in problems)
     fact = (
@@ -275,11 +247,7 @@ def refused_rows(problems: Sequence[tuple[str, int, int]]) -> InputError:
 
 
 def check_one_verifier(verifiers: Sequence[VerifierSpec], rollouts: pl.Schema, tasks: pl.Schema) -> None:
-    """Reject rollouts and tasks that both name verifiers, in two forms of which only one would be read.
-
-    Raises:
-        ColumnsError: The rollouts have a ``verifier``, and the tasks have its parts.
-    """
+    """Reject rollouts and tasks that both name verifiers, in two forms of which only one would be read."""
     parts = [name for name in (FN_NAME, EXPECTED) if name in tasks]
     if (
         any(verifier.kind == IN_PROCESS for verifier in verifiers)
@@ -308,7 +276,6 @@ def _rows_named(problems: Sequence[tuple[str, int, int]], noun: str) -> list[str
 
 
 def _likely(missing: Sequence[str], schema: Mapping[str, Any]) -> str:
-    """Return hints for missing columns, one per line: the likely sources, as options to copy."""
     sources = {name: _sources(name, schema) for name in missing}
     guesses = {name: _guess(name, list(usable)) for name, usable in sources.items()}
     hints = [
@@ -325,7 +292,6 @@ def _likely(missing: Sequence[str], schema: Mapping[str, Any]) -> str:
 
 
 def _sources(name: str, schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return the columns that can be read as a missing one by their type, each with what ``--map`` takes for it."""
     columns = not_hidden(schema)
     if name == COMPLETION:
         sources = {column: completion_source(column, schema[column]) for column in columns}

@@ -21,13 +21,7 @@ _Key = tuple[object, ...]
 
 
 def beside(plans: Sequence[Plan], rollouts: pl.LazyFrame, prefixes: Sequence[str]) -> pl.LazyFrame:
-    """Return rollouts with the results of several plans added; checks that are equal are evaluated once.
-
-    Args:
-        plans: Plans for the schema of the rollouts.
-        rollouts: The rollouts.
-        prefixes: For each plan, what the names of its columns begin with.
-    """
+    """Return rollouts with the results of several plans added; checks that are equal are evaluated once."""
     prepare_process()
     converted = merged(plan.conversions for plan in plans)
     names, frame = rollouts.collect_schema().names(), opened(rollouts, converted)
@@ -55,7 +49,6 @@ def _unknown(layer: Sequence[pl.Expr], known: Mapping[str, str]) -> Iterator[pl.
 
 
 def _known(plan: Plan, earlier: Plan) -> dict[str, str]:
-    """Return the columns of a plan that an earlier one has computed, each with its name there."""
     names = {expr.meta.output_name() for layer in earlier.shared_layers for expr in layer}
     known = {name: name for name in names}
     unscored = _unscored_by(plan)
@@ -70,16 +63,11 @@ def _known(plan: Plan, earlier: Plan) -> dict[str, str]:
 
 
 def _columns(verifier: VerifierSpec, spec: CheckSpec) -> list[str]:
-    """Return the names of all hidden columns of a check."""
     assert spec.check is not None  # noqa: S101  (``nodes`` have one)
     return [expr.meta.output_name() for layer in check_exprs(verifier, spec, spec.check) for expr in layer]
 
 
 def _unscored_by(plan: Plan) -> set[_Key] | None:
-    """Return the checks that may leave a row unscored; None if which rows are scored depends on conditions, too.
-
-    Where they are the same, a row that one plan scores is scored by the other, as well.
-    """
     if any(applies_expr(verifier, spec) is not None for verifier in plan.verifiers for spec in verifier.nodes):
         return None
     keys = {_key(verifier, spec, form) for verifier, spec, form in _alone(plan) if unscored_exprs(verifier, spec)}
@@ -87,7 +75,6 @@ def _unscored_by(plan: Plan) -> set[_Key] | None:
 
 
 def _alone(plan: Plan) -> Iterator[tuple[VerifierSpec, CheckSpec, Mapping[str, Any]]]:
-    """Yield the checks of a plan that are no groups, each with its canonical form."""
     for verifier in plan.verifiers:
         forms = json.loads(verifier.canonical).get("checks", ()) if verifier.kind == NATIVE else ({},)
         for spec, form in zip(verifier.checks, forms, strict=True):
@@ -102,7 +89,6 @@ def _with_form(spec: CheckSpec, form: Mapping[str, Any]) -> Iterator[tuple[Check
 
 
 def _key(verifier: VerifierSpec, spec: CheckSpec, form: Mapping[str, Any]) -> _Key:
-    """Return what is equal for checks with equal outcomes: code that is not a spec is like itself only."""
     assert spec.check is not None  # noqa: S101  (as above)
     if verifier.kind != NATIVE:
         return (verifier.canonical, id(spec.check))

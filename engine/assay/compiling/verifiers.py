@@ -30,16 +30,7 @@ class Rewarding(Protocol):
 
 
 def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0, ident: str = VERIFIER) -> VerifierSpec:
-    """Return the verifier for rows that carry their own: it runs the function that each row names.
-
-    Args:
-        verifier_name: The function for rows that name none.
-        pass_threshold: Lowest reward with which an output passes.
-        ident: The verifier's id.
-
-    Raises:
-        SpecError: No function is registered under that name.
-    """
+    """Return the verifier for rows that carry their own: it runs the function that each row names."""
     default = verifier_name or ""
     if default:
         try:
@@ -70,17 +61,7 @@ def limits_of_run(
     tick: Callable[[int], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Limits:
-    """What a run allows users' Python, and patterns.
-
-    Args:
-        sources: The verifiers or the rubric of the run.
-        options: Settled options.
-        tick: Called with the number of rollouts done since the last call.
-        stop: Set when the run is to stop.
-
-    Raises:
-        UsageError: There are to be processes for a rubric, and there is no rubric.
-    """
+    """What a run allows users' Python, and patterns."""
     workers = options["workers"]
     if workers and (isinstance(sources, type) or not isinstance(sources, Rewarding)):
         raise UsageError(
@@ -158,11 +139,6 @@ def warn(verifiers: Sequence[VerifierSpec]) -> None:
 
 
 def _beside(specs: tuple[VerifierSpec, ...], rows: VerifierSpec) -> tuple[VerifierSpec, ...]:
-    """Return specs with the verifier of the rows behind them.
-
-    Raises:
-        SpecError: A spec has its id.
-    """
     clash = next((spec for spec in specs if spec.id == rows.id), None)
     if clash is not None:
         fact = f'Two verifiers have the id "{rows.id}": {clash.source or "a mapping"} and the verifiers of the rows.'
@@ -171,7 +147,6 @@ def _beside(specs: tuple[VerifierSpec, ...], rows: VerifierSpec) -> tuple[Verifi
 
 
 def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[VerifierSpec, ...]:
-    """Apply the limits of a run to verifiers."""
     if limits is None:
         return tuple(verifiers)
     several = len(verifiers) > 1

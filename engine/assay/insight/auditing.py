@@ -170,15 +170,11 @@ def audit(
     return _audited(found, gates, (*source.notes, *plan.notes, *notes))
 
 
-# ── tasks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _columns(verifiers: Sequence[VerifierSpec], present: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys((*read_columns(verifiers, [*present]), *PROMPTS, *GOLDS)))
 
 
 def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: ScoreOptions) -> Rollouts:
-    """Join the tasks, with their prompts and golds."""
     if options["tasks"] is None:
         return source
     exact = exact_columns(verifiers)
@@ -192,12 +188,6 @@ def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
 
 
 def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.DataFrame, int]:
-    """Return the rows of the tasks to probe, with ``_ROW``, the task's number ``_AT`` and its ``_ID``, and how many tasks there are.
-
-    Raises:
-        InputError: There is no task.
-        UsageError: A column does not exist.
-    """
     frame, schema = source.frame, source.frame.collect_schema()
     for name in names:
         if name not in schema:
@@ -228,15 +218,7 @@ def _text(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String)
 
 
-# ── probes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _user_probes(given: str | Path | Iterable[Mapping[str, Any]]) -> list[_UserProbe]:
-    """Read probes of a user.
-
-    Raises:
-        InputError: One is not a probe; the message names the line.
-    """
     if not isinstance(given, str | Path):
         return [_user_probe(fields, f"probes[{at}]") for at, fields in enumerate(given)]
     name = shown_path(given)
@@ -259,11 +241,6 @@ def _user_probes(given: str | Path | Iterable[Mapping[str, Any]]) -> list[_UserP
 
 
 def _user_probe(fields: Any, place: str) -> _UserProbe:
-    """Read one probe.
-
-    Raises:
-        InputError: It is none.
-    """
     form = 'A probe is {"probe": "thanks", "class": "hack", "completion": "Thank you!"}, maybe with "task_id".'
     if not isinstance(fields, Mapping) or not {*_FIELDS[:3]} <= {*fields} <= {*_FIELDS}:
         raise InputError(f"{place}: not a probe.", form)
@@ -279,17 +256,7 @@ def _user_probe(fields: Any, place: str) -> _UserProbe:
 
 @dataclass(frozen=True)
 class _Probed:
-    """Probes and real rollouts, scored.
-
-    Attributes:
-        verifiers: The verifiers.
-        phrases: What they ask for in words.
-        briefs: What each task brings for probes.
-        real: The real rollouts: the task's number as ``_AT``, and the results.
-        scored: The probes: their place in ``probes`` as ``_PROBE``, ``_AT``, and the results.
-        probes: The names of the probes in order, each with its class.
-        unknown: Tasks that a user's probes name, and that are not among those probed.
-    """
+    """Probes and real rollouts, scored."""
 
     verifiers: tuple[VerifierSpec, ...]
     phrases: Phrases
@@ -306,7 +273,6 @@ class _Probed:
 
 
 def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probed:
-    """Score the real rollouts, then the probes."""
     inputs = rows.drop(_ROW, _AT, _ID)
     results = plan.score(inputs).with_columns(rows[_AT], rows[_ROW])
     ranked = (
@@ -341,12 +307,10 @@ def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probe
 
 
 def _order(name: str, kinds: Mapping[str, str]) -> tuple[int, int]:
-    """Return the place of a probe: by class, Assay's own first, users' as they come."""
     return CLASSES.index(kinds[name]), PROBES.index(name) if name in PROBES else len(PROBES)
 
 
 def _completions(probes: Sequence[Probe], real: pl.Series, firsts: pl.Series, best: Mapping[int, int]) -> pl.Series:
-    """Return the completions of probes, of the type of the real ones: texts become what the assistant says to the first message."""
     texts = [probe for probe in probes if probe.text is not None]
     values: list[Any] = [mended(probe.text or "") for probe in texts]  # a phrase of a spec may have lone surrogates
     if real.dtype != pl.String:
@@ -361,7 +325,6 @@ def _completions(probes: Sequence[Probe], real: pl.Series, firsts: pl.Series, be
 
 
 def _opening(messages: Any) -> list[Any]:
-    """Return the messages before the first one of the assistant."""
     opening = []
     for message in messages if messages is not None else ():
         if (message or {}).get("role") == "assistant":
@@ -371,13 +334,9 @@ def _opening(messages: Any) -> list[Any]:
 
 
 def _message(text: str, dtype: Any) -> dict[str, Any]:
-    """Return a message of the assistant, its content a text, or a list of parts where others are."""
     content = dtype.inner.to_schema().get("content") if isinstance(dtype.inner, pl.Struct) else None
     parts = isinstance(content, pl.List | pl.Array) and isinstance(content.inner, pl.Struct)
     return {"role": "assistant", "content": [{"type": "text", "text": text}] if parts else text}
-
-
-# ── what they earn ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _audited(found: _Probed, gates: _Gates, notes: Sequence[str]) -> Audit:
@@ -449,7 +408,6 @@ def _mean(values: pl.Series) -> float | None:
 def _earned(
     name: str, kind: str, rows: pl.DataFrame, columns: Mapping[str, str], deciding: Sequence[str], real: pl.Series
 ) -> dict[str, Any]:
-    """Return what a probe earns; rows with an error, and unscored ones, count for nothing but ``errors``."""
     clean = rows.filter(pl.col("reward").is_not_null() & pl.col("error").is_null())
     below = real.search_sorted(clean["reward"], "left") + real.search_sorted(clean["reward"], "right")
     stopped = clean.filter(~pl.col("passed"))
@@ -470,7 +428,6 @@ def _earned(
 
 
 def _bypasses(found: _Probed, columns: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    """Yield the checks that let a phrase through that they forbid, in disguise."""
     names = [*found.probes]
     fixed = dict(found.phrases.forbidden)
     for probe, hide in DISGUISES.items():
@@ -487,7 +444,6 @@ def _bypasses(found: _Probed, columns: Mapping[str, str]) -> Iterable[dict[str, 
 
 
 def _exceeded(gates: _Gates, probes: Sequence[Mapping[str, Any]], free_reward: float | None) -> Iterable[str]:
-    """Yield what is said of each limit that is exceeded."""
     for probe in probes:
         scored = probe["tasks"] - probe["errors"]
         passing = round((probe["pass_share"] or 0.0) * scored)
@@ -501,5 +457,4 @@ def _exceeded(gates: _Gates, probes: Sequence[Mapping[str, Any]], free_reward: f
 
 
 def _is_below(limit: RowLimit, passing: int, tasks: int) -> bool:
-    """Return whether fewer tasks pass than a percentage asks for."""
     return limit.given is not None and bool(tasks) and passing < float(str(limit.given).strip()[:-1]) / 100 * tasks

@@ -55,14 +55,7 @@ class _Nothing(Check):
 
 @dataclass(frozen=True)
 class CheckCost:
-    """The cost of one check.
-
-    Attributes:
-        id: Its id; of several verifiers, behind the verifier's id and a slash.
-        type: Its type.
-        ns_per_row: Nanoseconds of wall time per row, timed alone, minus the base cost of a plan.
-        runs_as: How the check runs, and why.
-    """
+    """The cost of one check."""
 
     id: str
     type: str
@@ -167,7 +160,6 @@ def _measure(plan: Plan, rollouts: Rollouts, frame: pl.LazyFrame) -> Bench:
     floor, seconds = _best([partial(_collect, column), partial(_score, plan, frame)])
 
     def rows_within(limits: tuple[int, int, float]) -> int:
-        """Return the number of rows within limits of rows, bytes and seconds."""
         return max(1, min(rows, limits[0], int(limits[1] * rows / max(size, 1)), int(limits[2] * rows / seconds)))
 
     sample = _collect(frame.head(rows_within(_CHECK_LIMITS)))
@@ -185,7 +177,6 @@ def _collect(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _score(plan: Plan, frame: pl.LazyFrame) -> None:
-    """Score as ``assay score`` does, without writing."""
     summary = Summary.of(plan)
     with in_pieces(plan.piece):
         for batch in batches(plan.lazy(frame, watched=True)):
@@ -193,7 +184,6 @@ def _score(plan: Plan, frame: pl.LazyFrame) -> None:
 
 
 def _best(runs: list[Callable[[], object]]) -> list[float]:
-    """Return the best time of each run over several turns, in seconds."""
     best = [float("inf")] * len(runs)
     start = time.perf_counter()
     for turn in range(_TURNS):
@@ -207,7 +197,6 @@ def _best(runs: list[Callable[[], object]]) -> list[float]:
 
 
 def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]]:
-    """Return the base cost of a plan, and the cost of each check beyond it, in nanoseconds per row."""
     nothing = load_verifier({"checks": [{"type": _Nothing.type}]}, checks=[_Nothing])
     single = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
     plans = [Plan((verifier,), plan.schema, keep=(), any_role=plan.any_role) for verifier in (nothing, *single)]
@@ -226,12 +215,10 @@ def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost
 
 
 def _name(verifier: VerifierSpec, spec: CheckSpec) -> str:
-    """Return the name of a check among those of several verifiers; a member of a rubric has that of its only check."""
     return verifier.id if spec.id in ("", verifier.id) else f"{verifier.id}/{spec.id}"
 
 
 def _difference(loop_rows: list[dict[str, Any]], scored: pl.DataFrame) -> str:
-    """Describe the first value on which the loop and the plan disagree; ``repr`` distinguishes 0.0 from -0.0."""
     for at, (by_rows, by_columns) in enumerate(zip(loop_rows, scored.to_dicts(), strict=True)):
         for name, value in by_rows.items():
             if repr(value) != repr(by_columns[name]):

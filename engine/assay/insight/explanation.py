@@ -11,12 +11,7 @@ from assay.steps.sources import Source
 
 
 def explanation(verifier: VerifierSpec) -> list[dict[str, Any]]:
-    """Return what each check runs as, in spec order; a group before its checks.
-
-    Returns:
-        For each check its ``id``, ``type`` and ``runs_as``; ``name`` and ``description``, which may be empty; ``depth``, the number of groups around it; what becomes of its score; and
-        the parts ``on``, ``golds``, ``gold_on`` and ``when``: lists of what stands in the spec (``what``), each with ``runs_as``.
-    """
+    """Return what each check runs as, in spec order; a group before its checks."""
     return [entry for check in verifier.checks for entry in _entries(check, 0)]
 
 

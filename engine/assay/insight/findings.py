@@ -26,14 +26,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """What rows have of what a check reads.
-
-    Attributes:
-        place: The check and the field, ``verifier/check, value``.
-        fact: What was found, with the number of rows.
-        is_doubtful: Whether no row has what the check needs.
-        hint: The likely mistake, or ``""``.
-    """
+    """What rows have of what a check reads."""
 
     place: str
     fact: str
@@ -45,13 +38,7 @@ class Finding:
 
 
 def findings(verifier: VerifierSpec, rows: Iterable[Mapping[str, Any]], *, any_role: bool = False) -> list[Finding]:
-    """Return what rows have of the values, the golds and the parts of the output that a verifier's checks read.
-
-    Args:
-        verifier: The verifier.
-        rows: Rollouts, ``completion`` as a string or messages.
-        any_role: Whether the last message counts in a conversation without an assistant message.
-    """
+    """Return what rows have of the values, the golds and the parts of the output that a verifier's checks read."""
     prepared = [
         {**row, COMPLETION: completion_text(row[COMPLETION], any_role=any_role), RAW: row[COMPLETION], MEMO: {}}
         for row in rows
@@ -89,12 +76,10 @@ def _of_reference(place: str, reference: Reference, rows: Sequence[Mapping[str, 
 
 
 def _is_present(value: Any) -> bool:
-    """Whether a row has a value: it is not null, nor a list without any."""
     return any(map(_is_present, value)) if isinstance(value, list) else value is not None
 
 
 def _guess(reference: Reference, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the likely name in place of one that no row has, also in JSON text."""
     for path in reference.paths:
         outlined = merged([outline({path.column: _decoded(row.get(path.column))}) for row in rows])
         for size in range(1, len(path.steps)):
@@ -115,14 +100,12 @@ def _inside(outlined: Any, path: Path) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    """Return a value of the row, with JSON text as what it encodes."""
     value = untyped(value)
     decoded = loads(value) if isinstance(value, str) else NOT_JSON
     return value if decoded is NOT_JSON else decoded
 
 
 def _of_golds(place: str, check: GoldCheck, rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
-    """Return how many rows have golds of which the check can use none, with some of them."""
     with_values = [row for row in rows if all(map(_is_present, _values(check, row)))]
     if not check.traits.references:
         return []
@@ -149,7 +132,6 @@ def _shown(value: Any) -> str:
 
 
 def _of_steps(place: str, spec: CheckSpec, rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
-    """Return how often each step finds nothing, or fails."""
     assert spec.subject is not None  # noqa: S101  (the caller has looked)
     texts = [row for row in rows if row[COMPLETION] is not None]
     without_value = NOTHING + str(spec.subject.source)  # told of the reference

@@ -166,14 +166,7 @@ def _sum(a: PassCounts, b: PassCounts) -> PassCounts:
 
 @dataclass
 class _Memory:
-    """What is kept of the steps before the current one.
-
-    Attributes:
-        means: Mean rewards of the first steps.
-        rates: Pass rates of the step before, by check.
-        runs: By check, how many steps in a row it passed always or never, after one in which it did neither.
-        firing: What has fired and not been below its limit since: wire and check.
-    """
+    """What is kept of the steps before the current one."""
 
     means: tuple[float, ...] = ()
     rates: dict[str, PassCounts] = field(default_factory=dict)
@@ -285,7 +278,6 @@ class Tripwires:
         return [Alert(item.wire, step, item.check, item.value, item.limit, item.rows, item.said) for item in news]
 
     def _end(self) -> None:
-        """Put the current step into memory: what crosses its limit stays silent until it does not."""
         if self.step is None:
             return
         memory, current = self._memory, self._current
@@ -299,10 +291,7 @@ class Tripwires:
         self._memory = _Memory(means, memory.rates | seen, runs, frozenset(firing))
         self._current, self._fired = StepCounts(), set()
 
-    # ── wires ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _readings(self) -> Iterator[_Reading]:
-        """Yield what each wire reads off the current step, where there is enough of it."""
         step = self._current
         for wire, count, rows, unit in (
             ("all_zero", step.zeros, step.scored, "scored rows have reward 0.0"),
@@ -371,12 +360,10 @@ class Tripwires:
             yield _Reading("stuck", name, float(run), limits["steps"], run >= limits["steps"], rate.rows, said)
 
     def _large(self, step: StepCounts) -> dict[str, PassCounts]:
-        """The checks that have enough rows in a step to be stuck or not."""
         rows = self.limits.get("stuck", WIRES["stuck"])["rows"]
         return {name: rate for name, rate in step.checks.items() if rate.rows and rate.rows >= rows}
 
     def _run(self, name: str, rate: PassCounts) -> int:
-        """How many steps a check is stuck, with this one; negative before it was between for the first time."""
         if 0 < rate.passed < rate.rows:
             return 0
         known = self._memory.runs.get(name, -1)
@@ -395,11 +382,6 @@ def _percent(share: float) -> str:
 
 
 def _limits(given: Any) -> dict[str, dict[str, float]]:
-    """Return the limits of each wire that is on.
-
-    Raises:
-        UsageError: A wire or a limit does not exist, or is no number.
-    """
     if given is not None and not isinstance(given, Mapping):
         raise UsageError("Limits are a mapping from wires to numbers.", f"Wires: {listed(list(WIRES))}")
     limits = {wire: dict(defaults) for wire, defaults in WIRES.items()}
@@ -426,11 +408,7 @@ def _wires() -> str:
     return f"Wires: {listed(list(WIRES))}"
 
 
-# ── counting ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]]:
-    """Yield the steps of a result in order, rows without a step as None; with one scan, and another one for lengths."""
     tasks = tuple(name for name in result.tasks() if name != by)
     groups = [name for name in result.groups(tasks) if name not in (by, "step")]
     keys = [exactly(name).alias(f"{HIDDEN}key{at}") for at, name in enumerate(groups)]
@@ -468,7 +446,6 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
 def _rolled(
     result: Result, sums: pl.DataFrame, tasks: int, products: Mapping[Any, tuple[int, tuple[float, float, float]]]
 ) -> Iterator[tuple[Any, StepCounts]]:
-    """Yield the steps, given the sums of each of their groups; a group's first ``tasks`` keys are its task."""
     for [step], of_step in sums.group_by([_STEP], maintain_order=True):
         several = of_step.filter(pl.col(_TASK) & (pl.col("scored") > 1))
         counts = of_step.select("rows", "scored", "errors", "zeros", "ones", "total").sum().row(0, named=True)
@@ -479,7 +456,6 @@ def _rolled(
 
 
 def _rates(result: Result, groups: pl.DataFrame, tasks: int) -> dict[str, PassCounts]:
-    """Return how often each check passes in a step; without tasks, each row is one."""
     columns = [f"{letter}{at}" for at in range(len(result.checks)) for letter in "nk"]
     known = groups.filter(pl.col(_TASK)).group_by([f"{HIDDEN}key{at}" for at in range(tasks)] or [_TASK])
     clusters = known.agg(pl.col(columns).sum()) if tasks else groups.clear()
@@ -498,7 +474,6 @@ def _rates(result: Result, groups: pl.DataFrame, tasks: int) -> dict[str, PassCo
 def _products(
     result: Result, rows: pl.LazyFrame, names: Sequence[str], *, grouped: bool
 ) -> dict[Any, tuple[int, tuple[float, float, float]]]:
-    """Return for each step the rows with length and reward, and sums of products centred within groups; not of rows without a task."""
     pairs = rows.filter(pl.col("x").is_not_null() & pl.col("y").is_not_null() & (pl.col(_TASK) if grouped else True))
     flat = pl.col("y").min() == pl.col("y").max()
     known = result.collect(

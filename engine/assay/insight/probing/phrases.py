@@ -25,17 +25,7 @@ _OF_SCHEMA = "expected_output_schema"
 
 @dataclass(frozen=True)
 class Phrases:
-    """What the checks of a run ask for in words.
-
-    Attributes:
-        wanted: Phrases of checks that pass if a text has them, and keys, in spec order.
-        forbidden: Names of the checks that fail on phrases of the spec, each with these phrases.
-        by_task: Names of the checks that read the task's expectations.
-        keys: Keys of a JSON object.
-        json: Whether a check asks for JSON.
-        answer_tag: Whether a pattern that has to be found has the tag ``<answer>``.
-        min_length: The largest minimum of a text's length.
-    """
+    """What the checks of a run ask for in words."""
 
     wanted: tuple[str, ...]
     forbidden: tuple[tuple[str, tuple[str, ...]], ...]
@@ -88,7 +78,6 @@ def phrases_of(verifiers: Sequence[VerifierSpec]) -> Phrases:
 
 
 def _signed(spec: CheckSpec, asks: bool) -> Iterator[tuple[CheckSpec, bool]]:
-    """Yield a check that runs and those in it, each with whether the verifier asks for it to pass before its own ``negate``."""
     if spec.check is None:
         return
     asks = asks is not spec.negate
@@ -107,6 +96,5 @@ def _param(spec: CheckSpec, name: str) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the literals among the phrases of a param: not what rows bring, and nothing empty."""
     values = value if isinstance(value, list) else [value]
     return [text for text in values if isinstance(text, str) and text]

@@ -22,16 +22,7 @@ GOLDS = ("answer", "target", EXPECTED)
 
 @dataclass(frozen=True)
 class Task:
-    """What a task brings for probes; what it lacks is None or empty.
-
-    Attributes:
-        prompt: Its prompt.
-        gold: Its gold as text: of several, the first.
-        phrases: The first phrase of each expectation that an answer mentions something.
-        forbidden: All phrases that an answer must not mention.
-        keys: Keys of the output schema.
-        best: The text of its best real completion.
-    """
+    """What a task brings for probes; what it lacks is None or empty."""
 
     prompt: str | None = None
     gold: str | None = None
@@ -42,12 +33,7 @@ class Task:
 
 
 def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
-    """Read a task from its first rollout.
-
-    Args:
-        row: The rollout's columns.
-        best: The task's best real completion: a text or messages, None if there is none.
-    """
+    """Read a task from its first rollout."""
     entries = read(row.get(METADATA)).entries
     return Task(
         _prompt(row),
@@ -60,14 +46,12 @@ def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
 
 
 def _prompt(row: Mapping[str, Any]) -> str | None:
-    """Return the text of the last message of the user, also of one that the completion's messages follow."""
     prompts = (untyped(row.get(name)) for name in PROMPTS)
     texts = [prompt if isinstance(prompt, str) else _asked(prompt) for prompt in prompts]
     return next((encodable(text) for text in (*texts, _asked(row.get(COMPLETION))) if text), None)
 
 
 def _asked(messages: Any) -> str | None:
-    """Return the text of the last message of the user; None where there is none."""
     messages = messages if isinstance(messages, list) else []
     asked = [message for message in messages if isinstance(message, Mapping) and message.get("role") == "user"]
     return completion_text(asked[-1:], any_role=True) if asked else None
@@ -81,7 +65,6 @@ def _gold(row: Mapping[str, Any]) -> str | None:
 
 
 def _as_text(gold: Any) -> str | None:
-    """Return a gold as a text: of a list of texts or numbers the first, what has a structure as JSON."""
     if isinstance(gold, list | tuple) and all(isinstance(item, str | int | float | None) for item in gold):
         gold = next((item for item in gold if item is not None), None)
     if gold is None:

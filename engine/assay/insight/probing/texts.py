@@ -33,15 +33,7 @@ _FREE = {
 
 @dataclass(frozen=True)
 class Probe:
-    """A probe of one task.
-
-    Attributes:
-        id: Name of the probe.
-        kind: Its class.
-        task: Index of the task.
-        text: Its text; None for a real completion.
-        real: Index of the task whose best real completion it is; -1 for a text.
-    """
+    """A probe of one task."""
 
     id: str
     kind: Class
@@ -111,7 +103,6 @@ PROBES = (
 
 
 def _listed(texts: Iterable[str], separator: str) -> str | None:
-    """Return distinct texts as one, without those that would make it too long."""
     parts: list[str] = []
     size = 0
     for text in dict.fromkeys(texts):
@@ -127,15 +118,12 @@ def _object(keys: Sequence[str], value: str) -> str | None:
 
 
 def _other_gold(tasks: Sequence[Task], at: int) -> str | None:
-    """Return the gold of the next task that has another one."""
     after = (*tasks[at + 1 :], *tasks[:at])
     own = tasks[at].gold
     return next((task.gold for task in after if task.gold is not None and task.gold != own), None)
 
 
 def _combined(body: str, keys: Sequence[str], phrases: Phrases) -> str:
-    """Return a text that has the form and the phrases that checks ask for, and the length."""
-
     def formed(body: str) -> str:
         if phrases.json:
             return _object(keys, body) or json.dumps({"x": body}, ensure_ascii=False)
@@ -147,7 +135,6 @@ def _combined(body: str, keys: Sequence[str], phrases: Phrases) -> str:
 
 
 def _spoiled(best: str | None) -> dict[str, str | None]:
-    """Return a completion made worse; none of an empty one."""
     if not best:
         return {}
     return {
@@ -158,7 +145,6 @@ def _spoiled(best: str | None) -> dict[str, str | None]:
 
 
 def _disguised(best: str | None, forbidden: Sequence[str]) -> dict[str, str | None]:
-    """Return a completion with each forbidden phrase in disguise, if it is one."""
     if best is None:
         return {}
     hidden = {

@@ -15,13 +15,7 @@ from assay.thresholds import THRESHOLDS
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """Values of some columns, numbered.
-
-    Attributes:
-        names: The columns.
-        values: The distinct values, sorted: a row for each number.
-        codes: The number of each row's values, UInt32; null for a row that is left out.
-    """
+    """Values of some columns, numbered."""
 
     names: tuple[str, ...]
     values: pl.DataFrame
@@ -39,17 +33,7 @@ class Keys:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of a result in memory.
-
-    Attributes:
-        result: The result.
-        reward: Rewards, null where unscored.
-        passed: Whether a row passes, null where unscored; None if unknown.
-        failed: Whether a row has an error; None if there is no such column.
-        length: Lengths of the scored texts; None if unknown.
-        task: The tasks; None if there are none.
-        group: The groups, without rows that have no task; None if there are no tasks.
-    """
+    """Columns of a result in memory."""
 
     result: Result
     reward: pl.Series
@@ -95,13 +79,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The rows that are in groups, in order of the group.
-
-    Attributes:
-        order: The rows; None for all, in their order.
-        group: Their groups, sorted.
-        reward: Their rewards.
-    """
+    """The rows that are in groups, in order of the group."""
 
     order: pl.Series | None
     group: pl.Series
@@ -146,13 +124,7 @@ def product(x: pl.Series | None, y: pl.Series | None) -> float:
 
 
 def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[pl.Series, int, int]:
-    """Return values less the mean of their group; and how many groups have two rows, and how many of these two values.
-
-    Args:
-        group: The groups, sorted.
-        values: The values, none null.
-        position: The place of each row's group.
-    """
+    """Return values less the mean of their group; and how many groups have two rows, and how many of these two values."""
     value = pl.col("v")
     of_group = (
         pl.DataFrame({"g": group, "v": values})
@@ -166,13 +138,7 @@ def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[p
 
 
 def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> Columns:
-    """Read the columns that all parts of a report need.
-
-    Args:
-        result: The result.
-        tasks: The columns that name a task.
-        groups: The columns that name a group.
-    """
+    """Read the columns that all parts of a report need."""
     expressions = [pl.col("reward")]
     if "passed" in result.schema:
         expressions.append(pl.col("passed"))
@@ -220,7 +186,6 @@ def _as_text(values: pl.Series) -> pl.Series:
 
 
 def _present(by_name: dict[str, Keys], names: Sequence[str]) -> pl.Series | None:
-    """Return whether rows have a task: none of what names it is null; None if all have."""
     present = None
     for name in names:
         keys = by_name[name]
@@ -239,7 +204,6 @@ def _only(codes: pl.Series, where: pl.Series | None) -> pl.Series:
 
 
 def _joined(keys: Sequence[Keys], where: pl.Series | None = None) -> Keys:
-    """Number the combinations of values that there are, in order of the values; null for the rows that are left out."""
     if len(keys) == 1:
         return Keys(keys[0].names, keys[0].values, _only(keys[0].codes, where))
     packed = keys[0].codes.cast(pl.UInt64)

@@ -13,13 +13,7 @@ _BITS = 32
 
 
 def worst_rows(columns: Columns, failing: Sequence[pl.Series], most: int) -> list[tuple[int, int]]:
-    """Return rows and how many rows fail the same checks: for each set, commonest first, the row of the least reward.
-
-    Args:
-        columns: The columns.
-        failing: For each check, which rows fail it.
-        most: How many at most.
-    """
+    """Return rows and how many rows fail the same checks: for each set, commonest first, the row of the least reward."""
     keys = {f"k{at}": _packed(failing[at : at + _BITS]) for at in range(0, len(failing), _BITS)}
     frame = pl.DataFrame(
         {"row": pl.int_range(columns.rows, dtype=pl.UInt32, eager=True), "reward": columns.reward} | keys
@@ -36,7 +30,6 @@ def worst_rows(columns: Columns, failing: Sequence[pl.Series], most: int) -> lis
 
 
 def _packed(failing: Sequence[pl.Series]) -> pl.Series:
-    """Return which checks rows fail as the bits of a number."""
     bits = failing[0].cast(pl.UInt32)
     for at, fails in enumerate(failing[1:], 1):
         bits |= fails.cast(pl.UInt32) * (1 << at)

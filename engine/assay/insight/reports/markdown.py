@@ -11,11 +11,7 @@ _TEXT, _REASON = 2_000, 300
 
 
 def as_markdown(report: Mapping[str, Any]) -> str:
-    """Return a report as Markdown.
-
-    Args:
-        report: Its JSON data.
-    """
+    """Return a report as Markdown."""
     parts = [
         _top(report),
         _histogram(report["histogram"]),
@@ -40,7 +36,6 @@ def _one_line(text: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Return a table; the first ``left`` columns are text, the others numbers."""
     lines = [heads, ["---" if at < left else "---:" for at in range(len(heads))], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -25,11 +25,7 @@ _SAME, _IMPLIED, _MOST_PAIRS = 0.95, 0.99, 20
 
 
 def status_of(numbers: Mapping[str, Any]) -> str:
-    """Return what to say of a check: the first that holds.
-
-    Args:
-        numbers: Its numbers, as ``numbers_of`` returns them.
-    """
+    """Return what to say of a check: the first that holds."""
     rows, pass_rate = numbers["rows"], numbers["pass_rate"]
     if rows < FEW_ROWS:
         return "few rows"
@@ -44,13 +40,7 @@ def status_of(numbers: Mapping[str, Any]) -> str:
 
 
 def numbers_of(scores: pl.Series, coefficient: float | None, columns: Columns) -> dict[str, Any]:
-    """Return the numbers of a check.
-
-    Args:
-        scores: Its scores, null where a row has none.
-        coefficient: What one point of its score adds to the reward; None if unknown.
-        columns: The other columns.
-    """
+    """Return the numbers of a check."""
     present = scores.drop_nulls()
     rows = len(present)
     failures = int((present != 1.0).sum())
@@ -69,7 +59,6 @@ def _squares(values: pl.Series) -> float:
 
 
 def _sums(scores: pl.Series, present: pl.Series, columns: Columns) -> "_Sums":
-    """Return the sums over rows that have a score and a reward."""
     if columns.scored < columns.rows or len(present) < columns.rows:
         both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
         s, r = deviations(both["s"]), deviations(both["r"])
@@ -90,7 +79,6 @@ class _Sums:
 
 
 def _correlation_with_rest(sums: _Sums, coefficient: float | None) -> float | None:
-    """Return the correlation of scores with what the other checks make of the reward; None where they make nothing of it."""
     if coefficient is None or sums.n < 3 or sums.ss <= 0:  # noqa: PLR2004
         return None
     rest = sums.rr - 2 * coefficient * sums.sr + coefficient * coefficient * sums.ss
@@ -103,14 +91,6 @@ def _beside_the_rest(sums: _Sums, coefficient: float | None) -> dict[str, Any]:
 
 
 def _within_groups(scores: pl.Series, squares: float, coefficient: float | None, columns: Columns) -> dict[str, Any]:
-    """Return what a trainer sees that compares rollouts with others of their group.
-
-    Args:
-        scores: As for ``numbers_of``.
-        squares: The sum of the squares of their deviations.
-        coefficient: As for ``numbers_of``.
-        columns: As for ``numbers_of``.
-    """
     names = ("separates", "within_variance_share", "within_rest_correlation")
     if columns.in_groups is None:
         return {"groups": 0, **dict.fromkeys(names)}
@@ -143,18 +123,9 @@ def _within_groups(scores: pl.Series, squares: float, coefficient: float | None,
     }
 
 
-# ── failures ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class Failures:
-    """The rows that fail a check, and those that it has scored, as the bits of integers.
-
-    Attributes:
-        name: Name of the check.
-        failing: The rows that fail.
-        scored: The rows with a score; None for all.
-    """
+    """The rows that fail a check, and those that it has scored, as the bits of integers."""
 
     name: str
     failing: int
@@ -168,19 +139,13 @@ def failures_of(name: str, scores: pl.Series) -> Failures:
 
 
 def _bits(values: pl.Series) -> int:
-    """Return Booleans as the bits of an integer."""
     array = values.rechunk().to_arrow()
     bits: int = int.from_bytes(memoryview(array.buffers()[1]), "little") >> array.offset
     return bits & ((1 << len(values)) - 1)
 
 
 def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
-    """Return the pairs of checks whose failures hang together most, by the absolute value of phi.
-
-    Args:
-        checks: The failures of the checks, in spec order.
-        rows: The number of rows.
-    """
+    """Return the pairs of checks whose failures hang together most, by the absolute value of phi."""
     able = [(check, check.failing.bit_count()) for check in checks]
     able = [(check, failures) for check, failures in able if failures]
     if len(able) > MOST_PAIRED:
@@ -197,7 +162,6 @@ def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
 
 
 def _counts(a: Failures, fails_a: int, b: Failures, fails_b: int, rows: int) -> tuple[int, int, int, int]:
-    """Return in how many rows that both have scored both fail, only the first, only the second, and neither."""
     both = (a.failing & b.failing).bit_count()
     only_a = (fails_a if b.scored is None else (a.failing & b.scored).bit_count()) - both
     only_b = (fails_b if a.scored is None else (b.failing & a.scored).bit_count()) - both

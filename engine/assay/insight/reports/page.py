@@ -111,7 +111,6 @@ def _environment() -> Environment:
 
 
 def _exact(value: float | Sequence[float] | None) -> str:
-    """Return the number by which a cell is sorted; of an interval its lower end."""
     if value is None:
         return ""
     return format(value[0] if isinstance(value, Sequence) else value, ".12g")
@@ -121,11 +120,7 @@ def _one_line(text: str, most: int) -> str:
     return printable(cut(text, most))
 
 
-# ── the parts of the page ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _view(report: Mapping[str, Any], budget: _Budget) -> dict[str, Any]:
-    """Return what the template shows."""
     checks = report["checks"][: budget.checks]
     check_columns = _with_values(_CHECK_COLUMNS, checks)
     note = budget.note
@@ -175,7 +170,6 @@ _LINES = (
 
 
 def _steps(by: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the lines over the steps; none for a single step."""
     values = by.get("step")
     entries = [] if values is None else values["entries"]
     if len(entries) < 2:  # noqa: PLR2004
@@ -195,14 +189,7 @@ def _steps(by: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Column(NamedTuple):
-    """A column of a table.
-
-    Attributes:
-        heading: What it is called.
-        key: What of an entry it shows.
-        show: How.
-        meaning: What it means, for those who do not know its name.
-    """
+    """A column of a table."""
 
     heading: str
     key: str
@@ -244,7 +231,6 @@ _BY_COLUMNS = (
 
 
 def _with_values(columns: Sequence[_Column], entries: Sequence[Mapping[str, Any]]) -> list[_Column]:
-    """Return the columns that have a value in any entry."""
     return [column for column in columns if any(entry[column.key] is not None for entry in entries)]
 
 
@@ -287,7 +273,6 @@ _SOURCES = 20
 
 
 def _made(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names and values of what made the result."""
     yield "result", provenance["name"]
     for verifier in provenance["verifiers"][:_SOURCES]:
         yield "spec", f"{verifier['id']} · sha256 {verifier['sha256']}"

@@ -33,9 +33,6 @@ def histogram_of(rewards: pl.Series) -> dict[str, Any]:
     return {"bins": counts, "range": [low, high], **ends, "unscored": len(rewards) - len(values)}
 
 
-# ── means with intervals ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def summary_of(columns: Columns) -> dict[str, Any]:
     """Return what the rewards of all rows come to."""
     rows, scored = columns.rows, columns.scored
@@ -59,7 +56,6 @@ def summary_of(columns: Columns) -> dict[str, Any]:
 
 
 def _flat_groups(columns: Columns) -> dict[str, Any]:
-    """Return how many groups have two rewards, and the share of them whose rewards are all equal, all 0, all 1."""
     if columns.in_groups is None:
         return {"compared_groups": None, "flat": None, "all_zero": None, "all_one": None}
     grouped, reward = columns.in_groups, pl.col("r")
@@ -77,12 +73,10 @@ def _flat_groups(columns: Columns) -> dict[str, Any]:
 
 
 def _interval(columns: Columns, values: pl.Series, *, is_rate: bool = False) -> dict[str, Any]:
-    """Return the 95 % interval of a mean over rows, clustered by task; without tasks, as if rows were independent."""
     return _interval_of(_sums(pl.DataFrame({"task": columns.clusters, "v": values})), is_rate=is_rate)
 
 
 def _sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Return for each task the sum and number of values, in order of the tasks, and whether all are 0 or 1."""
     value = pl.col("v")
     return (
         frame.drop_nulls()
@@ -112,21 +106,8 @@ def _interval_of(sums: pl.DataFrame, *, is_rate: bool = False) -> dict[str, Any]
     return {"se": se, "ci95": interval, "clusters": tasks, "few": 0 < tasks < stats.FEW_TASKS}
 
 
-# ── by model, task and step ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def by_keys(columns: Columns, keys: Keys, kind: str) -> dict[str, Any]:
-    """Return what the rewards of each value come to.
-
-    Args:
-        columns: The columns.
-        keys: The values and their rows.
-        kind: ``task``: the 20 worst and the 5 best are kept; ``step``: in order, neighbours joined so that at most 200 are left;
-            ``other``: the 50 with the most rows.
-
-    Returns:
-        ``values``, the number of them, and the ``entries``.
-    """
+    """Return what the rewards of each value come to."""
     frame = {"key": keys.codes, "reward": columns.reward}
     optional = {"passed": columns.passed, "error": columns.failed, "length": columns.length}
     frame |= {name: series for name, series in optional.items() if series is not None}
@@ -150,7 +131,6 @@ def by_keys(columns: Columns, keys: Keys, kind: str) -> dict[str, Any]:
 
 
 def _kept(found: pl.DataFrame, kind: str) -> pl.DataFrame:
-    """Return the values that are told of, each in its place."""
     if kind == "task":
         scored = found.filter(pl.col("mean").is_not_null()).sort("mean", "key")
         if scored.height <= _WORST + _BEST:
@@ -183,7 +163,6 @@ def _entry(row: dict[str, Any], keys: Keys, size: int, intervals: dict[int, dict
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
     if isinstance(value, float):
         return stats.finite(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -69,7 +69,6 @@ class Report:
 
 
 def _json_data(value: Any) -> Any:
-    """Return a value as JSON has it: null for what is no finite number, text for what has no form there."""
     if isinstance(value, Mapping):
         return {str(name): _json_data(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -170,11 +169,7 @@ def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> Non
         notes.append(f"{fact}: shares of its variance and correlations with the rest are left out")
 
 
-# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _checks(columns: Columns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
-    """Return the entries of the checks, their failures as bits, and which rows fail each."""
     result = columns.result
     reasons, errors = _reasons(result), _errors(result)
     entries, failures, failing = [], [], []
@@ -199,7 +194,6 @@ def _described(check: ScoreColumn) -> dict[str, Any]:
 
 
 def _reasons(result: Result) -> dict[str, list[dict[str, Any]]]:
-    """Return the most frequent reasons of each check, with their rows and the first of them; joined ones are split."""
     lines = result.lines("feedback").filter(pl.col("check").is_not_null())
     joints = {check.name: _JOINTS[check.type] for check in result.checks if check.type in _JOINTS}
     parts = [lines.filter(pl.col("check").is_in(list(joints)).not_())]
@@ -214,7 +208,6 @@ def _reasons(result: Result) -> dict[str, list[dict[str, Any]]]:
 
 
 def _errors(result: Result) -> dict[str, int]:
-    """Return how many rows have an error of each check."""
     if "error" not in result.schema:
         return {}
     text = exactly("error").cast(pl.String).alias("text")
@@ -227,11 +220,7 @@ def _errors(result: Result) -> dict[str, int]:
     return dict(counts)
 
 
-# ── by model, task and step ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _by(columns: Columns, tasks: Sequence[str], names: Sequence[str] | None) -> tuple[dict[str, Any], Keys | None]:
-    """Return rewards by the columns asked for, and the steps."""
     result = columns.result
     if names is None:
         names = [name for name in ("model", *tasks, "step") if name in result.schema]
@@ -248,9 +237,6 @@ def _by(columns: Columns, tasks: Sequence[str], names: Sequence[str] | None) -> 
         else:
             found[name] = by_keys(columns, numbered(result, [name]), "other")
     return found, steps
-
-
-# ── examples ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _examples(
@@ -281,7 +267,6 @@ def _add_texts(result: Result, examples: Mapping[str, list[dict[str, Any]]], rol
 
 
 def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int, str | None], str]:
-    """Return the scored texts of rows, none if they cannot be had, and a note why."""
     try:
         found, why = originals(result, rows, rollouts=rollouts)
     except AssayError as error:
@@ -291,11 +276,7 @@ def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int
     return dict(zip(found[ROW], found[TEXT], strict=True)), f"no texts: {why}; {HOW}" if why else ""
 
 
-# ── provenance ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _provenance(result: Result) -> dict[str, Any]:
-    """Return what made the result, without canonical forms."""
     known = result.provenance
     content = known.get("content") or {}
     inputs = list(known.get("inputs") or ())

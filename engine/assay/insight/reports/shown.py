@@ -33,9 +33,6 @@ def multiline(text: str, most: int | None) -> str:
     return printable(text if most is None else cut(text, most), lines=True)
 
 
-# ── sentences ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def title(report: Mapping[str, Any]) -> str:
     """Return what a report is on: the verifiers, else the file."""
     verifiers = [

@@ -13,15 +13,6 @@ _ROW, _NAME, _NUMBER = 20, 160, 52
 
 
 def _chart(ident: str, title: str, description: str, height: float, parts: Sequence[str]) -> Markup:
-    """Return a chart.
-
-    Args:
-        ident: Unique on the page.
-        title: What the chart shows.
-        description: What one reads off it.
-        height: Its height.
-        parts: What is drawn, as SVG.
-    """
     head = f'<svg role="img" aria-labelledby="{ident}-t {ident}-d" viewBox="0 0 {_WIDTH} {height:g}" preserveAspectRatio="xMinYMin">'
     named = f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
     return Markup(f"{head}{named}{''.join(parts)}</svg>")  # noqa: S704  (all texts are escaped above and below)
@@ -32,7 +23,6 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 
 
 def _frame(low: str, high: str, left: str, right: str) -> list[str]:
-    """Return the axes of a chart with the ends of both."""
     bottom, right_end = _HEIGHT - _BOTTOM, _WIDTH - 4
     return [
         f'<path class="axis" d="M{_LEFT} {_TOP}V{bottom}H{right_end}"/>',
@@ -58,7 +48,6 @@ def bars(ident: str, title: str, description: str, counts: Sequence[int], ends: 
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of an axis: 0 and 1 if all values lie there."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low >= 0 and high <= 1:
         return 0.0, 1.0
@@ -138,6 +127,5 @@ def intervals(
 
 
 def _fitting(name: str) -> str:
-    """Return a name that fits beside its row: names of checks and models differ at their ends, too."""
     half = 10 if name.isascii() else 6  # letters of other scripts may be twice as wide
     return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"

@@ -28,15 +28,7 @@ _MOST_MATCHES = 1_000
 
 @dataclass(frozen=True)
 class Sought:
-    """What the checks of a result look for.
-
-    Attributes:
-        phrases: Pairs of a phrase and the name of its check.
-        patterns: Pairs of a pattern and the name of its check.
-        golds: Pairs of what brings a row's gold and the name of its check.
-        expectations: Names of the checks of the phrases in the row's metadata.
-        columns: The columns that golds are read from.
-    """
+    """What the checks of a result look for."""
 
     phrases: tuple[tuple[str, str], ...] = ()
     patterns: tuple[tuple[str, str], ...] = ()
@@ -88,7 +80,6 @@ def _expectations(row: Mapping[str, Any]) -> Any:
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the phrases of expectations, however they nest; not their messages."""
     if isinstance(value, str):
         yield value
     elif depth < 8 and isinstance(value, Mapping | list):  # noqa: PLR2004  (deeper ones are no expectations)
@@ -123,7 +114,6 @@ def sought(result: Result) -> Sought:
 
 
 def _params(result: Result) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the name, the type and the params of each check."""
     names = {(check.verifier, check.id): check.name for check in result.checks}
     for verifier in result.forms if result.verifiers else ():
         stack = [*reversed(verifier.get("checks", ()))]
@@ -154,7 +144,6 @@ def _phrase(text: str, phrase: str, check: str) -> Sequence[tuple[int, int, str]
 
 
 def _pattern(text: str, pattern: str, check: str) -> list[tuple[int, int, str]]:
-    """Find a pattern with the engine whose time is linear; a pattern that it does not have is not shown."""
     try:
         parts = pl.Series([text]).str.extract_all(pattern)[0].to_list()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):

@@ -157,9 +157,6 @@ def show(
     return Cards(opened.name, opened.rows, matching, cards, (*notes, *([note] if note else [])))
 
 
-# ── which rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _filters(
     result: Result,
     failed: Sequence[str],
@@ -187,12 +184,6 @@ _QUERIES = ("select", "with", "table", "values")
 
 
 def _condition(result: Result, text: str, notes: list[str]) -> pl.Expr:
-    """Return a condition of SQL; ``"x"`` is a text where no column is called x, as in most other languages.
-
-    Raises:
-        UsageError: It cannot be used; queries and functions that read files cannot.
-    """
-
     def refused(why: str, hint: str = "") -> UsageError:
         shown = text if len(text) <= 200 else f"{text[:200]}…"  # noqa: PLR2004
         columns = f"Columns: {listed(list(result.schema))}"
@@ -233,7 +224,6 @@ _OPERATORS = {"&&": "and", "||": "or", "=>": ">=", "=<": "<=", "===": "="}
 
 
 def _mended(text: str, schema: pl.Schema) -> str:
-    """Return what to write in place of a text compared with a number, or of an operator that SQL has not; ``""`` if neither is there."""
     for compared in _COMPARED.finditer(text):
         name, operator, value = compared["name"].strip('"'), compared["operator"], compared["value"]
         is_number, dtype = value[0] not in "'\"", schema.get(name)
@@ -247,7 +237,6 @@ def _mended(text: str, schema: pl.Schema) -> str:
 
 
 def _chosen(result: Result, kept: Sequence[pl.Expr], sort: Sequence[str], limit: int, seed: int | None) -> list[int]:
-    """Return the numbers of the rows to look at."""
     frame = result.numbered.filter(*kept) if kept else result.numbered
     by = [name.removeprefix("-") if name not in result.schema else name for name in sort]
     for name in by:
@@ -267,11 +256,7 @@ def _chosen(result: Result, kept: Sequence[pl.Expr], sort: Sequence[str], limit:
     return list(result.collect(frame.select(ROW).head(limit))[ROW])
 
 
-# ── what they say ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _cards(result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any) -> tuple[tuple[Card, ...], str]:
-    """Return the cards of rows, and a note if their texts cannot be had."""
     keys = result.columns(columns, "--columns") or _keys(result)
     looked_for = sought(result)
     texts, why = originals(result, rows, looked_for.columns, rollouts)
