@@ -9,7 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 import assay
-from assay.compiling.morsels import in_pieces
+from assay.compiling.plan import in_pieces
 from assay.runs import score_file as _  # noqa: F401  (what a run imports)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import assay
 from assay.calls.limits import Limits
-from assay.compiling.fitting import fitted
+from assay.compiling.batches import fitted
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
 from assay.expressions.mixed import TYPED

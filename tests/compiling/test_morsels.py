@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay.compiling.morsels import in_pieces
+from assay.compiling.plan import in_pieces
 
 SETTING = "POLARS_IDEAL_MORSEL_SIZE"
 

@@ -8,7 +8,7 @@ import pytest
 import assay
 import assay.compiling.plan
 from assay import errors
-from assay.compiling.requirements import needed_columns
+from assay.compiling.columns import needed_columns
 from assay.testing import hostile_texts
 
 SPEC = {

@@ -8,8 +8,8 @@ import pytest
 from cases import ALPACA, SPECS, needs_alpaca, sized, some
 
 import assay
+from assay.compiling.columns import referred_columns
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import referred_columns
 from assay.scoring.reference import score_row, score_rows
 
 PLAIN = [path for path in SPECS if not referred_columns([assay.load_verifier(path)]) and path.stem != "instructions"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.adapters.verdicts import check_columns, verdict_of
 from assay.calls.coroutines import in_own_loop, maybe_await
-from assay.compiling.requirements import needed_columns
+from assay.compiling.columns import needed_columns
 from assay.errors import RAISED, ColumnsError, UsageError, did_you_mean, listed, package, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers

@@ -20,9 +20,9 @@ from assay.adapters.bodies import Bodies, Body, Refused, ServerLimits, row_probl
 from assay.adapters.connections import Admitted, connection_class, most_connections
 from assay.adapters.openrlhf_rewards import Reasons, reward_info, rows_of
 from assay.adapters.verdicts import score_names
-from assay.compiling.first_batches import check_given
+from assay.compiling.batches import check_given
+from assay.compiling.columns import read_columns
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import read_columns
 from assay.errors import ColumnsError, InputError, UsageError, package, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers, plan_of
 

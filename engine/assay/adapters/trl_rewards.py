@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from assay.adapters.verdicts import check_columns, with_gold
-from assay.compiling.first_batches import check_given
+from assay.compiling.batches import check_given
 from assay.compiling.plan import Plan
 from assay.errors import UsageError, did_you_mean
 from assay.insight.training.filtering import filter_of, keep_groups

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from assay.adapters.verdicts import Unscored, answer_of, answer_subject, check_unscored, number_of, score_names
-from assay.compiling.requirements import needed_columns, referred_columns
+from assay.compiling.columns import needed_columns, referred_columns
 from assay.errors import RAISED, UsageError
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain

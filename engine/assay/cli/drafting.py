@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.compiling.requirements import reading_for
+from assay.compiling.columns import reading_for
 from assay.errors import UsageError, listed
 from assay.expressions.lane import not_hidden
 from assay.loading.rollouts import open_rollouts

@@ -4,8 +4,10 @@ All problems with the columns are reported here, before a row is read.
 """
 
 import contextlib
+import os
+import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import zip_longest
@@ -43,21 +45,22 @@ from assay.aggregating.pipeline import (
 from assay.calls.limits import own_failure
 from assay.calls.places import raised_at
 from assay.checks.base import Check, RowAwareCheck, deciding_code, has_expr, is_builtin
-from assay.compiling.first_batches import Attention
-from assay.compiling.fitting import fitted
-from assay.compiling.lost_bytes import read_paths
-from assay.compiling.morsels import in_pieces
-from assay.compiling.plain_rows import PlainRows
-from assay.compiling.reading import Conversions, as_given, conversions, opened, unreadable_exprs
-from assay.compiling.requirements import (
+from assay.compiling.batches import Attention, PlainRows, fitted
+from assay.compiling.columns import (
+    Conversions,
+    as_given,
     assumed_columns,
     check_columns,
     consumed_columns,
+    conversions,
     doubted_rows,
     exact_columns,
     kept_columns,
+    opened,
     read_columns,
+    read_paths,
     refused_rows,
+    unreadable_exprs,
 )
 from assay.compiling.verifiers import verifiers_of_run, warn
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
@@ -75,6 +78,30 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 from assay.values.paths import Path
+
+_SETTING = "POLARS_IDEAL_MORSEL_SIZE"
+_LOCK = threading.Lock()
+_RUNS: set[object] = set()
+"""Runs for which this module changed the setting."""
+
+
+@contextlib.contextmanager
+def in_pieces(rows: int) -> Iterator[None]:
+    """Make Polars process about ``rows`` rows at a time; by default it passes on whole row groups, too few pieces for all cores."""
+    run = object()  # the setting is global: the first of concurrent runs sets it, the last restores it; a user's is kept
+    with _LOCK:
+        if _RUNS or _SETTING not in os.environ:
+            pl.Config.set_streaming_chunk_size(int(os.environ.get(_SETTING, rows)))
+            _RUNS.add(run)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            if run in _RUNS:
+                _RUNS.remove(run)
+                if not _RUNS:
+                    pl.Config.set_streaming_chunk_size(None)
+
 
 _ROW = HIDDEN + "row"
 _MAX_SCHEMAS = 32

@@ -9,8 +9,8 @@ import polars as pl
 from assay.aggregating.columns import hidden
 from assay.aggregating.pipeline import applies_expr, check_exprs, unscored_exprs
 from assay.checks.base import deciding_code
+from assay.compiling.columns import as_given, merged, opened
 from assay.compiling.plan import Plan
-from assay.compiling.reading import as_given, merged, opened
 from assay.expressions.lane import exactly
 from assay.names import NATIVE
 from assay.spec.canonical import fingerprint
@@ -68,6 +68,7 @@ def _columns(verifier: VerifierSpec, spec: CheckSpec) -> list[str]:
 
 
 def _unscored_by(plan: Plan) -> set[_Key] | None:
+    # where two plans have the same such checks, a row that one of them scores is scored by the other
     if any(applies_expr(verifier, spec) is not None for verifier in plan.verifiers for spec in verifier.nodes):
         return None
     keys = {_key(verifier, spec, form) for verifier, spec, form in _alone(plan) if unscored_exprs(verifier, spec)}

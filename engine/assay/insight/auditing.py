@@ -14,8 +14,8 @@ from typing import Any, Unpack
 import polars as pl
 
 from assay.aggregating.columns import check_column, score_column
+from assay.compiling.columns import check_one_verifier, exact_columns, read_columns, reading_for
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import check_one_verifier, exact_columns, read_columns, reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
 from assay.expressions.json import mended

@@ -13,9 +13,8 @@ from typing import Any, Unpack, cast
 import polars as pl
 
 from assay.checks.base import Check, Row
-from assay.compiling.morsels import in_pieces
-from assay.compiling.plan import Plan
-from assay.compiling.requirements import reading_for
+from assay.compiling.columns import reading_for
+from assay.compiling.plan import Plan, in_pieces
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr

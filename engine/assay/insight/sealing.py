@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from assay.checks.libraries import changed_versions
+from assay.compiling.columns import reading_for
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, InputError, UsageError, counted, listed, printable, shown_path
 from assay.expressions.lane import exactly

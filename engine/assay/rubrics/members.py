@@ -13,8 +13,8 @@ from assay.calls.in_thread import run
 from assay.calls.limits import Limits, Settled
 from assay.checks.base import Check
 from assay.classes.check import ByClass
+from assay.compiling.columns import needed_columns, read_columns
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import needed_columns, read_columns
 from assay.errors import SpecError, printable
 from assay.functions.check import Named
 from assay.functions.registry import Reference, function, registered_as

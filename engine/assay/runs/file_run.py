@@ -15,8 +15,7 @@ import polars as pl
 import polars.selectors as cs
 from pydantic import ConfigDict, create_model
 
-from assay.compiling.morsels import in_pieces
-from assay.compiling.plan import Plan
+from assay.compiling.plan import Plan, in_pieces
 from assay.errors import InputError, TooManyErrors, UsageError, counted, likely_ending, path_text, shown_path
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import Files

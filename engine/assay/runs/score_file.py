@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from assay.compiling.columns import reading_for
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import FailedRunError, UsageError, did_you_mean
 from assay.loading.formats.documents import form_of

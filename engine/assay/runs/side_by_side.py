@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.compiling.morsels import in_pieces
-from assay.compiling.plan import Plan
-from assay.compiling.requirements import reading_for
+from assay.compiling.columns import reading_for
+from assay.compiling.plan import Plan, in_pieces
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.expressions.lane import exactly

@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from assay.compiling.columns import assumed_columns
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
-from assay.compiling.requirements import assumed_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
 from assay.options import PlanOptions, settle

@@ -16,8 +16,7 @@ from polars.exceptions import PanicException
 from assay.checks.base import is_builtin
 from assay.checks.gold_faults import READS_ANSWER
 from assay.checks.golds import GoldCheck
-from assay.compiling.plan import Plan
-from assay.compiling.requirements import (
+from assay.compiling.columns import (
     check_one_verifier,
     exact_columns,
     named_columns,
@@ -25,6 +24,7 @@ from assay.compiling.requirements import (
     reading_for,
     referred_columns,
 )
+from assay.compiling.plan import Plan
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly

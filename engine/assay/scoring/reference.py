@@ -11,9 +11,8 @@ from assay.aggregating.aggregate import RESULTS, reward, verdicts, verifier_scor
 from assay.aggregating.columns import check_column, detail_columns, extra_column, extra_columns, score_column
 from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome_of, unscored
 from assay.checks.base import Outcome, Row, RowAwareCheck
-from assay.compiling.lost_bytes import read_paths
+from assay.compiling.columns import read_paths, readable_row, text_columns
 from assay.compiling.plan import no_task
-from assay.compiling.reading import readable_row, text_columns
 from assay.expressions.completion import completion_text, no_text
 from assay.names import BAD, COMPLETION, LENGTH, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec

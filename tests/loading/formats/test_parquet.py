@@ -13,7 +13,7 @@ from cases import crossed
 from polars.testing import assert_frame_equal
 
 import assay
-from assay.compiling.morsels import in_pieces
+from assay.compiling.plan import in_pieces
 from assay.loading.formats import parquet
 from assay.loading.formats.parquet import _refuse_false_footer, open_parquet
 from assay.loading.formats.parquet_pages import are_checked, find_fault, largest_page, largest_value

@@ -1,7 +1,7 @@
-"""Which columns a run needs, and the errors if the rollouts lack them."""
+"""Which columns of rollouts checks read, in types that Python can read and with bytes as text; and what is wrong with them."""
 
 import shlex
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +9,10 @@ import polars as pl
 
 from assay.checks.base import Check, RowAwareCheck, has_expr, is_builtin
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed, printable
-from assay.expressions.completion import completion_source, completion_text_expr
-from assay.expressions.lane import not_hidden
-from assay.expressions.readable import has_type
+from assay.expressions.completion import completion_source, completion_text, completion_text_expr
+from assay.expressions.lane import exactly, not_hidden, nulls, plain, plain_type
+from assay.expressions.mixed import BYTES, JSON, TYPED, is_typed, untyped
+from assay.expressions.readable import LOST, has_type, is_all_text, readable, readable_value
 from assay.functions.check import OnRow
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
@@ -20,17 +21,20 @@ from assay.names import (
     EXPECTED,
     FN_NAME,
     GOLD_COLUMNS,
+    HIDDEN,
     IN_PROCESS,
     OUTPUT_SCHEMA,
     OUTPUT_SCHEMA_CAMEL,
     TASK_ID,
     VERIFIER,
+    VERIFIER_COLUMNS,
 )
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
-from assay.values.paths import Path
-from assay.values.references import columns_of
+from assay.values.failures import failure_columns
+from assay.values.paths import Path, find_expr
+from assay.values.references import columns_of, value_at
 
 _WITH_FORM = frozenset((COMPLETION, FN_NAME, *STRUCTURED, *OPEN, "id", *ARGUMENTS))
 """Columns whose readers know their forms: text or messages, objects as JSON text, and the ids of examples."""
@@ -305,3 +309,206 @@ def _guess(name: str, columns: Sequence[str]) -> str:
     by_lower = {column.lower(): column for column in columns}
     likely = next((by_lower[column] for column in _LIKELY if column in by_lower), "") if name == COMPLETION else ""
     return likely or closest(name, columns)
+
+
+_TEXT = Path((COMPLETION,))
+_PROMPT = "prompt"
+_SPOKEN = ("role", "reasoning_content", "reasoning", "tool_calls")
+"""Fields of messages that checks read besides the content."""
+
+
+def read_paths(verifiers: Sequence[VerifierSpec]) -> tuple[Path, ...]:
+    """Return the paths of the values that checks of Assay read; of the completion, if they read more than its text."""
+    return tuple(dict.fromkeys([*referred_paths(verifiers), *unreferred_paths(verifiers)]))
+
+
+def not_text(place: Path) -> str:
+    """Return why a row with such bytes cannot be scored."""
+    return f"`{place}` holds bytes that are not UTF-8 text"
+
+
+def lost_in(row: Mapping[str, Any], paths: Sequence[Path], *, any_role: bool = False) -> str | None:
+    """Return why a row cannot be scored, by its values as given: the first bytes that checks read and cannot."""
+    places = (_place(row[path.column], path) for path in paths if _has_bytes(row.get(path.column)))
+    if (place := next(filter(None, places), None)) is not None:
+        return not_text(place)
+    return not_text(_TEXT) if _lacks_text(row.get(COMPLETION), any_role=any_role) else None
+
+
+def _has_bytes(value: Any) -> bool:
+    if isinstance(value, str | int | float | None):
+        return False
+    if isinstance(value, Mapping):
+        return BYTES in (value[JSON] or "") if is_typed(value) else any(map(_has_bytes, (*value, *value.values())))
+    return any(map(_has_bytes, value)) if isinstance(value, list | tuple) else isinstance(value, bytes)
+
+
+def _lacks_text(completion: Any, *, any_role: bool) -> bool:
+    if not isinstance(completion, list | tuple) or not _has_bytes(completion):
+        return False
+    texts = (completion_text(readable_value(completion, lost), any_role=any_role) for lost in (None, "\ufffd"))
+    return len({*texts}) > 1
+
+
+def _place(value: Any, path: Path, size: int = 1) -> Path | None:
+    value = readable_value(untyped(value, with_bytes=True), LOST)
+    for at, step in enumerate(path.steps[size:], size):
+        if value is LOST:
+            return Path(path.steps[:at])
+        value = value_at({path.column: value}, Path((path.column, step)))
+    is_chat = path.is_column and path.column in (COMPLETION, _PROMPT) and isinstance(value, list)
+    steps = next(_lost_in_chat(value, path.column) if is_chat else _lost_steps(value), None)
+    return None if steps is None else Path((*path.steps, *steps))
+
+
+def _lost_steps(value: Any) -> Iterator[tuple[str | int, ...]]:
+    if value is LOST:
+        yield ()
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from [()] if name is LOST else ((name, *steps) for steps in _lost_steps(inner))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from ((index, *steps) for steps in _lost_steps(inner))
+
+
+def _lost_in_chat(messages: Sequence[Any], column: str) -> Iterator[tuple[str | int, ...]]:
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping) or (column == COMPLETION and message.get("role") != "assistant"):
+            continue
+        said = {name: message.get(name) for name in _SPOKEN}
+        content = message.get("content")
+        if isinstance(content, list):
+            content = [{"text": part.get("text")} if isinstance(part, Mapping) else part for part in content]
+        yield from ((index, *steps) for steps in _lost_steps(said | {"content": content}))
+
+
+def lost_exprs(
+    paths: Sequence[Path], schema: pl.Schema, given: Mapping[str, str], *, any_role: bool
+) -> Iterator[pl.Expr]:
+    """Yield String expressions that say why rows cannot be scored; none for columns that hold no bytes."""
+    for path in paths:
+        if path.column in schema:
+            values = exactly(given.get(path.column, path.column)).alias("value")
+            yield from _at_path(path, values, schema[path.column])
+    dtype = schema.get(COMPLETION)
+    if isinstance(dtype, pl.List | pl.Array) and has_type(dtype, pl.Binary):
+        values = exactly(given.get(COMPLETION, COMPLETION))
+        yield _reasons(values, is_all_text, lambda value: _TEXT if _lacks_text(value, any_role=any_role) else None)
+
+
+def _at_path(path: Path, values: pl.Expr, dtype: Any) -> Iterator[pl.Expr]:
+    """Yield the expression for a path.
+
+    NOTE: it looks at as little as possible, for what lies beside the path may be large.
+    """
+    if dtype == TYPED:
+        yield _reasons(values, _is_all_json, lambda value: _place(value, path))
+        return
+    size = len(path.steps)
+    while (match := find_expr(pl.Schema(), Path(path.steps[1:size]), (values, dtype))) is None:
+        size -= 1
+    values, dtype = readable(*match, as_text=False)
+    leads_on = size == len(path.steps) or not isinstance(dtype, pl.Struct | pl.List)
+    if leads_on and has_type(dtype, pl.Binary):
+        yield _reasons(values, is_all_text, lambda value: _place(value, path, size))
+
+
+def _reasons(values: pl.Expr, is_whole: Callable[[pl.Series], bool], place: Callable[[Any], Path | None]) -> pl.Expr:
+    def reasons(series: pl.Series) -> pl.Series:
+        if is_whole(series):
+            return nulls(series, pl.String)
+        places = map(place, series.to_list())
+        return pl.Series(series.name, [found and not_text(found) for found in places], dtype=pl.String)
+
+    return values.map_batches(reasons, return_dtype=pl.String, is_elementwise=True)
+
+
+def _is_all_json(values: pl.Series) -> bool:
+    return not values.struct.field(JSON).str.contains(BYTES, literal=True).any()
+
+
+_GIVEN = HIDDEN + "given/"
+"""Prefix of a converted column as it was."""
+_OURS = {COMPLETION, TASK_ID, "id", *ARGUMENTS, *VERIFIER_COLUMNS, *STRUCTURED, *OPEN}
+"""Columns that Assay reads by their names."""
+
+Conversions = Mapping[str, tuple[pl.Expr, Any]]
+"""The columns to convert: their values, and the types of these."""
+
+
+def conversions(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> Conversions:
+    """Return the columns that are to be converted before checks read them."""
+    converted = {}
+    for name, as_text in _read(verifiers, schema.names()).items():
+        values = exactly(name).alias("value")
+        if name in STRUCTURED and isinstance(schema[name], pl.Categorical | pl.Enum):  # JSON text that repeats
+            pair = plain(values, schema[name]), plain_type(schema[name])
+        else:
+            pair = readable(values, schema[name], as_text=as_text)
+        if pair[0] is not values:
+            converted[name] = pair
+    return converted
+
+
+def _read(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> dict[str, bool]:
+    names = [*names]
+    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check is not None]
+    ours = (name for check in checks if is_builtin(check) for name in (*check.traits.reads, *check.traits.may_read))
+    failures = failure_columns({*names})
+    texts = {*_OURS, *failures, *ours, *referred_columns(verifiers)}
+    if any(check.traits.reads_all for check in checks):
+        read = {*not_hidden(names)}
+    else:
+        read = {*read_columns(verifiers), *failures, TASK_ID}
+    return {name: name in texts for name in names if name in read}
+
+
+def merged(several: Iterable[Conversions]) -> Conversions:
+    """Return the conversions for several plans on the same rows: bytes that one of them reads as text are text."""
+    together: dict[str, tuple[pl.Expr, Any]] = {}
+    for converted in several:
+        for name, pair in converted.items():
+            if name not in together or has_type(together[name][1], pl.Binary):
+                together[name] = pair
+    return together
+
+
+def opened(frame: pl.LazyFrame, converted: Conversions) -> pl.LazyFrame:
+    """Convert columns, and keep them as given in hidden ones."""
+    if not converted:
+        return frame
+    kept = (exactly(name).alias(_GIVEN + name) for name in converted)
+    return frame.with_columns(*kept, *(values.alias(name) for name, (values, _) in converted.items()))
+
+
+def as_given(name: str, converted: Conversions) -> pl.Expr:
+    """Return a column of an opened frame as it was."""
+    return pl.col(_GIVEN + name).alias(name) if name in converted else exactly(name)
+
+
+def unreadable_exprs(
+    converted: Conversions, schema: pl.Schema, paths: Sequence[Path], *, any_role: bool
+) -> list[pl.Expr]:
+    """Return why rows of an opened frame cannot be scored, as String expressions."""
+    columns = [
+        pl.when(pl.col(_GIVEN + name).is_not_null() & exactly(name).is_null()).then(pl.lit(not_text(Path((name,)))))
+        for name, (_, dtype) in converted.items()
+        if dtype == pl.String
+    ]
+    given = {name: _GIVEN + name for name in converted}
+    return [*columns, *lost_exprs(paths, schema, given, any_role=any_role)]
+
+
+def text_columns(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> set[str]:
+    """Return the columns that checks read in which bytes are text, of those that there are."""
+    return {name for name, as_text in _read(verifiers, names).items() if as_text}
+
+
+def readable_row(
+    row: Mapping[str, Any], texts: Container[str], paths: Sequence[Path], *, any_role: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Return a row as checks read it, and why it cannot be scored."""
+    converted = {name: readable_value(value) if name in texts else value for name, value in row.items()}
+    lost = (Path((name,)) for name, value in row.items() if isinstance(value, bytes) and converted[name] is None)
+    return converted, next(map(not_text, lost), None) or lost_in(row, paths, any_role=any_role)
