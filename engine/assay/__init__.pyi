@@ -39,9 +39,9 @@ from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
 from assay.insight.reports.reporting import Report as Report
 from assay.insight.reports.reporting import report as report
-from assay.insight.rows.showing import Card as Card
-from assay.insight.rows.showing import Cards as Cards
-from assay.insight.rows.showing import show as show
+from assay.insight.reports.showing import Card as Card
+from assay.insight.reports.showing import Cards as Cards
+from assay.insight.reports.showing import show as show
 from assay.insight.sealing import Verification as Verification
 from assay.insight.sealing import verify as verify
 from assay.insight.summarizing import summarize as summarize

@@ -10,9 +10,7 @@ from insight_cases import golden
 
 import assay
 from assay import InputError, UsageError
-from assay.insight.probing.phrases import phrases_of
-from assay.insight.probing.tasks import Task, task_of
-from assay.insight.probing.texts import CLASSES, DISGUISES, PROBES, probes_of
+from assay.insight.probes import CLASSES, DISGUISES, PROBES, Task, phrases_of, probes_of, task_of
 from assay.spec.verifier import load_verifier
 
 TONE = {"id": "tone", "checks": [{"id": "kind", "type": "contains", "value": "please"}]}

@@ -8,7 +8,7 @@ from fuzz_specs import draw_spec
 
 from assay import SpecError, load_verifier
 from assay.compiling.plan import Plan
-from assay.insight.findings import findings
+from assay.insight.explanation import findings
 from assay.insight.samples import sample_rows
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay.insight.probing.tasks import task_of
+from assay.insight.probes import task_of
 from assay.loading.tasks import load_tasks
 
 SPEC = {"id": "v", "checks": [{"type": "task_expectations"}]}

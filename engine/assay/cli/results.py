@@ -157,7 +157,7 @@ def _format(path: Path | None, kind: str | None) -> str:
 
 
 def _tell(found: "Report", path: Path) -> None:
-    from assay.insight.reports.shown import concerns
+    from assay.insight.reports.markdown import concerns
     from assay.writing.numbers import interval, number, percent
 
     data = found.as_json()
@@ -172,7 +172,7 @@ def _tell(found: "Report", path: Path) -> None:
 
 
 @command(
-    modules=("assay.cli.views", "assay.insight.rows.showing"),
+    modules=("assay.cli.views", "assay.insight.reports.showing"),
     epilog="""\b
 Examples:
   assay show rewards.parquet --failed policy --limit 5
@@ -208,7 +208,7 @@ def show(
 ) -> None:
     """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
     from assay.cli.views import print_cards
-    from assay.insight.rows.showing import show as look
+    from assay.insight.reports.showing import show as look
 
     cards = look(
         result,

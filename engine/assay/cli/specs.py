@@ -220,7 +220,7 @@ def _dry_run(verifier: "VerifierSpec") -> str:
 def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any]) -> str:
     from assay.cli.terminal import print_warning
     from assay.compiling.columns import reading_for
-    from assay.insight.findings import findings
+    from assay.insight.explanation import findings
     from assay.loading.rollouts import open_rollouts
     from assay.scoring.in_memory import engine_errors, prepare
 

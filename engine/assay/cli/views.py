@@ -14,7 +14,7 @@ from assay.writing.numbers import count, decimal
 if TYPE_CHECKING:
     from assay.checks.base import Check
     from assay.insight.bench import Bench
-    from assay.insight.rows.showing import Card, Cards
+    from assay.insight.reports.showing import Card, Cards
     from assay.loading.presets.preset import Preset
     from assay.scoring.summary import CheckSummary, Summary
     from assay.spec.verifier import VerifierSpec

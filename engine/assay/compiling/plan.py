@@ -88,7 +88,9 @@ _RUNS: set[object] = set()
 @contextlib.contextmanager
 def in_pieces(rows: int) -> Iterator[None]:
     """Make Polars process about ``rows`` rows at a time, and not whole row groups: too few pieces for all cores."""
-    run = object()  # the setting is global: the first of concurrent runs sets it, the last restores it; a user's is kept
+    run = (
+        object()
+    )  # the setting is global: the first of concurrent runs sets it, the last restores it; a user's is kept
     with _LOCK:
         if _RUNS or _SETTING not in os.environ:
             pl.Config.set_streaming_chunk_size(int(os.environ.get(_SETTING, rows)))

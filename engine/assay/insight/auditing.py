@@ -21,9 +21,22 @@ from assay.errors import InputError, UsageError, counted, did_you_mean, listed, 
 from assay.expressions.json import mended
 from assay.expressions.lane import exactly
 from assay.insight import stats
-from assay.insight.probing.phrases import Phrases, checks_named, phrases_of
-from assay.insight.probing.tasks import GOLDS, PROMPTS, Task, task_of
-from assay.insight.probing.texts import CLASSES, DISGUISES, MIXED_SCRIPTS, PROBES, Probe, look_alike, probes_of
+from assay.insight.probes import (
+    CLASSES,
+    DISGUISES,
+    GOLDS,
+    MIXED_SCRIPTS,
+    PROBES,
+    PROMPTS,
+    Phrases,
+    Probe,
+    Task,
+    checks_named,
+    look_alike,
+    phrases_of,
+    probes_of,
+    task_of,
+)
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, read_whole
 from assay.names import COMPLETION, HIDDEN, NATIVE, TASK_ID

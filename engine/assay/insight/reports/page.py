@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from assay.errors import counted, printable
 from assay.insight.reports import svg
-from assay.insight.reports.shown import KINDS, concerns, cut, headline, label, multiline, title
+from assay.insight.reports.markdown import KINDS, concerns, cut, headline, label, multiline, title
 from assay.writing.numbers import count, interval, number, p_value, percent
 
 MOST_BYTES = 500_000

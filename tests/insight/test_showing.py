@@ -14,8 +14,8 @@ import assay
 from assay.cli.main import app
 from assay.errors import printable
 from assay.insight.diffing import rescored
+from assay.insight.reports.showing import Sought, matches
 from assay.insight.results import open_result
-from assay.insight.rows.matching import Sought, matches
 
 SPEC = {
     "id": "v",
@@ -31,7 +31,7 @@ ROWS = [
     {"task_id": f"t{n}", "model": "xy"[n % 2], "step": n, "completion": text, "answer": "20"}
     for n, text in enumerate(TEXTS)
 ]
-SPECS = Path(__file__).resolve().parents[3] / "specs"
+SPECS = Path(__file__).resolve().parents[2] / "specs"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,609 @@
+"""The numbers of a report: columns of a result in memory, what rewards and the scores of checks come to, pairs of checks.
+
+Sums of squares take two passes, means first; what has one value only is found by its extremes, not by a deviation of 0.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from assay.expressions.lane import exactly
+from assay.insight import stats
+from assay.insight.results import Result, ScoreColumn
+from assay.insight.stats import finite, ratio
+from assay.names import HIDDEN
+from assay.thresholds import THRESHOLDS
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Values of some columns, numbered."""
+
+    names: tuple[str, ...]
+    values: pl.DataFrame
+    codes: pl.Series
+
+    @property
+    def order(self) -> pl.Series:
+        """The rows in order of their numbers, those that are left out last."""
+        return self.codes.arg_sort(nulls_last=True)
+
+    def shown(self, code: int) -> str:
+        """Return the values of a number as text."""
+        return ", ".join("–" if value is None else str(value) for value in self.values.row(code))
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of a result in memory."""
+
+    result: Result
+    reward: pl.Series
+    passed: pl.Series | None
+    failed: pl.Series | None
+    length: pl.Series | None
+    task: Keys | None
+    group: Keys | None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(self.reward)
+
+    @property
+    def scored(self) -> int:
+        """The number of rows with a reward."""
+        return self.rows - self.reward.null_count()
+
+    @property
+    def clusters(self) -> pl.Series:
+        """The task of each row; without tasks, each row is one."""
+        return pl.int_range(self.rows, dtype=pl.UInt32, eager=True) if self.task is None else self.task.codes
+
+    @cached_property
+    def reward_deviations(self) -> tuple[pl.Series | None, float]:
+        """Rewards less their mean, and the sum of the squares."""
+        own = deviations(self.reward.drop_nulls())
+        return own, product(own, own)
+
+    @cached_property
+    def in_groups(self) -> "Grouped | None":
+        """The rows that are in groups, in order of the group."""
+        if self.group is None:
+            return None
+        codes = self.group.codes
+        inside = self.rows - codes.null_count()
+        if inside == self.rows and codes.is_sorted():
+            return Grouped(None, codes.set_sorted(), self.reward)
+        order = self.group.order.head(inside)
+        return Grouped(order, codes.gather(order).set_sorted(), self.reward.gather(order))
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """The rows that are in groups, in order of the group."""
+
+    order: pl.Series | None
+    group: pl.Series
+    reward: pl.Series
+
+    def of(self, values: pl.Series) -> pl.Series:
+        """Return the values of these rows."""
+        return values if self.order is None else values.gather(self.order)
+
+    @cached_property
+    def position(self) -> pl.Series:
+        """The place of each row's group."""
+        return self.group.rle_id()
+
+    @cached_property
+    def centred_reward(self) -> pl.Series | None:
+        """Rewards less the mean of their group; None if one is missing."""
+        return None if self.reward.null_count() else centred(self.group, self.reward, self.position)[0]
+
+    @cached_property
+    def reward_squares(self) -> float:
+        """The sum of the squares of ``centred_reward``."""
+        return product(self.centred_reward, self.centred_reward)
+
+
+def mean_of(values: pl.Series) -> float | None:
+    """Return the mean of values, none null; where all are equal it is that value."""
+    if not len(values):
+        return None
+    least, greatest = values.min(), values.max()
+    return finite(float(least if least == greatest else values.sum() / len(values)))  # type: ignore[arg-type]
+
+
+def deviations(values: pl.Series) -> pl.Series | None:
+    """Return values, none null, less their mean; None if all are equal."""
+    return None if values.min() == values.max() else values - mean_of(values)
+
+
+def product(x: pl.Series | None, y: pl.Series | None) -> float:
+    """Return the sum of the products of deviations; exactly 0 where a side has one value only."""
+    return 0.0 if x is None or y is None else float((x * y).sum())
+
+
+def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[pl.Series, int, int]:
+    """Return values less the mean of their group; and how many groups have two rows, and how many of these two values."""
+    value = pl.col("v")
+    of_group = (
+        pl.DataFrame({"g": group, "v": values})
+        .group_by("g", maintain_order=True)
+        .agg(pl.len().alias("n"), value.sum().alias("sum"), value.min().alias("min"), value.max().alias("max"))
+    )
+    flat = pl.col("min") == pl.col("max")
+    mean = of_group.select(pl.when(flat).then("min").otherwise(pl.col("sum") / pl.col("n"))).to_series()
+    several, differing = of_group.select((pl.col("n") > 1).sum(), flat.not_().sum().alias("differing")).row(0)
+    return values - mean.gather(position), several, differing
+
+
+def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> Columns:
+    """Read the columns that all parts of a report need."""
+    expressions = [pl.col("reward")]
+    if "passed" in result.schema:
+        expressions.append(pl.col("passed"))
+    if "error" in result.schema:
+        expressions.append((pl.col("error").cast(pl.String).fill_null("") != "").alias("error"))
+    if (length := result.length) is not None:
+        expressions.append(length.cast(pl.Int64).alias("length"))
+    table = result.collect(result.frame.select(expressions)).rechunk()
+    optional = {name: table[name] if name in table.columns else None for name in ("passed", "error", "length")}
+    by_name: dict[str, Keys] = {}
+    for name in dict.fromkeys((*tasks, *(groups if tasks else ()))):
+        by_name[name] = numbered(result, [name])
+    task = _joined([by_name[name] for name in tasks]) if tasks else None
+    group = None
+    if task is not None:
+        present = _present(by_name, tasks)
+        group = _joined([by_name[name] for name in groups], where=present)
+        task = Keys(task.names, task.values, _only(task.codes, present))
+    return Columns(result, table["reward"], optional["passed"], optional["error"], optional["length"], task, group)
+
+
+def numbered(result: Result, names: Sequence[str]) -> Keys:
+    """Number the values of columns, in their order."""
+    return _joined([_of_column(result, name) for name in names])
+
+
+def _of_column(result: Result, name: str) -> Keys:
+    key = HIDDEN + "value"
+    dtype = result.schema[name]
+    value = exactly(name)
+    if dtype.is_nested() or dtype == pl.Binary:
+        value = value.map_batches(_as_text, pl.String)
+    elif isinstance(dtype, pl.Categorical | pl.Enum):
+        value = value.cast(pl.String)
+    column = result.frame.select(value.alias(key))
+    values = result.collect(column.unique()).to_series().sort(nulls_last=True)
+    numbers = pl.LazyFrame({key: values, "code": pl.int_range(len(values), dtype=pl.UInt32, eager=True)})
+    # streamed twice, so that names are never in memory for all rows
+    coded = column.join(numbers, on=key, how="left", nulls_equal=True, maintain_order="left").select("code")
+    return Keys((name,), values.alias(name).to_frame(), result.collect(coded).to_series().rechunk())
+
+
+def _as_text(values: pl.Series) -> pl.Series:
+    return pl.Series([None if value is None else str(value) for value in values.to_list()], dtype=pl.String)
+
+
+def _present(by_name: dict[str, Keys], names: Sequence[str]) -> pl.Series | None:
+    present = None
+    for name in names:
+        keys = by_name[name]
+        last = keys.values.to_series()
+        if len(last) and last[-1] is None:
+            is_here = keys.codes != len(last) - 1
+            present = is_here if present is None else present & is_here
+    return present
+
+
+def _only(codes: pl.Series, where: pl.Series | None) -> pl.Series:
+    if where is None:
+        return codes
+    frame = pl.DataFrame({"code": codes, "where": where})
+    return frame.select(pl.when("where").then("code")).to_series()
+
+
+def _joined(keys: Sequence[Keys], where: pl.Series | None = None) -> Keys:
+    if len(keys) == 1:
+        return Keys(keys[0].names, keys[0].values, _only(keys[0].codes, where))
+    packed = keys[0].codes.cast(pl.UInt64)
+    for key in keys[1:]:
+        packed = packed * key.values.height + key.codes
+    distinct = (packed if where is None else packed.filter(where)).unique().sort()
+    numbers = pl.DataFrame({"packed": distinct, "code": pl.int_range(len(distinct), dtype=pl.UInt32, eager=True)})
+    codes = pl.DataFrame({"packed": packed}).join(numbers, on="packed", how="left", maintain_order="left")["code"]
+    values = []
+    for key in reversed(keys):
+        values.append(key.values.to_series().gather(distinct % key.values.height))
+        distinct //= key.values.height
+    names = tuple(name for key in keys for name in key.names)
+    return Keys(names, pl.DataFrame(values[::-1]), _only(codes.rechunk(), where))
+
+
+def score_columns(result: Result, checks: Sequence[ScoreColumn]) -> Iterator[tuple[ScoreColumn, pl.Series]]:
+    """Yield the scores of checks, null unless finite; as many are read at once as fit into memory."""
+    at_once = max(1, THRESHOLDS.grouped_rows // max(1, result.rows))
+    for at in range(0, len(checks), at_once):
+        part = checks[at : at + at_once]
+        numbers = [exactly(check.column).cast(pl.Float64) for check in part]
+        finite = [pl.when(number.is_finite()).then(number).alias(str(place)) for place, number in enumerate(numbers)]
+        scores = result.collect(result.frame.select(finite)).get_columns()[::-1]
+        for check in part:
+            yield check, scores.pop().rechunk()
+
+
+_BINS = 20
+_MOST_VALUES, _WORST, _BEST, _MOST_POINTS = 50, 20, 5, 200
+_LEAST_STEPS = 6
+
+
+def histogram_of(rewards: pl.Series) -> dict[str, Any]:
+    """Count rewards in 20 bins: of [0, 1] if all lie there, else from the least to the greatest; the last bin is closed."""
+    values = rewards.drop_nulls()
+    counts, low, high = [0] * _BINS, 0.0, 1.0
+    if len(values):
+        least, greatest = float(values.min()), float(values.max())  # type: ignore[arg-type]
+        if least < 0 or greatest > 1:
+            low, high = least, greatest
+        scale = 1.0 if math.isfinite(high - low) else 0.5  # the difference of two large numbers is none
+        width = high * scale - low * scale
+        place = (values * scale - low * scale) / width * _BINS if width else values * 0.0
+        found = place.floor().clip(0, _BINS - 1).cast(pl.UInt8).value_counts()
+        counts = [0] * _BINS
+        for place_of_bin, rows in found.iter_rows():
+            counts[place_of_bin] = rows
+    ends = {"zeros": int((values == 0.0).sum()), "ones": int((values == 1.0).sum())}
+    return {"bins": counts, "range": [low, high], **ends, "unscored": len(rewards) - len(values)}
+
+
+def summary_of(columns: Columns) -> dict[str, Any]:
+    """Return what the rewards of all rows come to."""
+    rows, scored = columns.rows, columns.scored
+    passed = None if columns.passed is None else int(columns.passed.sum())
+    mean = mean_of(columns.reward.drop_nulls())
+    summary: dict[str, Any] = {"rows": rows, "scored": scored, "unscored": rows - scored}
+    summary |= {"errors": None if columns.failed is None else int(columns.failed.sum())}
+    summary |= {"mean": mean, **_interval(columns, columns.reward), "passed": passed}
+    summary |= {"pass_rate": passed / scored if passed is not None and scored else None}
+    of_passes = None if columns.passed is None else _interval(columns, columns.passed.cast(pl.Float64), is_rate=True)
+    summary |= {"pass_rate_ci95": of_passes and of_passes["ci95"]}
+    length = columns.length
+    summary |= {"length": None if length is None else mean_of(length.drop_nulls().cast(pl.Float64))}
+    tasks, groups = columns.task, columns.group
+    summary |= {
+        "tasks": None if tasks is None else tasks.codes.n_unique() - (tasks.codes.null_count() > 0),
+        "without_task": None if tasks is None else tasks.codes.null_count(),
+        "groups": None if groups is None else groups.codes.n_unique() - (groups.codes.null_count() > 0),
+    }
+    return summary | _flat_groups(columns)
+
+
+def _flat_groups(columns: Columns) -> dict[str, Any]:
+    if columns.in_groups is None:
+        return {"compared_groups": None, "flat": None, "all_zero": None, "all_one": None}
+    grouped, reward = columns.in_groups, pl.col("r")
+    ends = (
+        pl.DataFrame({"g": grouped.group, "r": grouped.reward})
+        .drop_nulls()
+        .group_by("g", maintain_order=True)
+        .agg(pl.len().alias("n"), reward.min().alias("min"), reward.max().alias("max"))
+        .filter(pl.col("n") > 1)
+    )
+    flat = ends.filter(pl.col("min") == pl.col("max"))["min"]
+    numbers = {"flat": len(flat), "all_zero": int((flat == 0.0).sum()), "all_one": int((flat == 1.0).sum())}
+    shares = {name: number / ends.height if ends.height else None for name, number in numbers.items()}
+    return {"compared_groups": ends.height, **shares}
+
+
+def _interval(columns: Columns, values: pl.Series, *, is_rate: bool = False) -> dict[str, Any]:
+    return _interval_of(_task_sums(pl.DataFrame({"task": columns.clusters, "v": values})), is_rate=is_rate)
+
+
+def _task_sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    value = pl.col("v")
+    return (
+        frame.drop_nulls()
+        .group_by(*keys, "task", maintain_order=True)
+        .agg(
+            value.sum().alias("sum"),
+            pl.len().cast(pl.Int64).alias("n"),
+            value.min().alias("min"),
+            value.max().alias("max"),
+        )
+        .sort(*keys, "task")
+    )
+
+
+def _interval_of(sums: pl.DataFrame, *, is_rate: bool = False) -> dict[str, Any]:
+    tasks, rows = sums.height, int(sums["n"].sum() or 0)
+    ends: Sequence[float | None] = (None, None)
+    se = None
+    if tasks > 1:
+        least, greatest = float(sums["min"].min()), float(sums["max"].max())  # type: ignore[arg-type]
+        mean = least if least == greatest else float(sums["sum"].sum()) / rows
+        se = 0.0 if least == greatest else stats.finite(stats.clustered_se(sums["sum"], sums["n"], mean))
+        binary = rows == tasks and bool(sums["sum"].is_in([0.0, 1.0]).all())
+        ends = stats.wilson(int(sums["sum"].sum()), tasks) if binary else stats.t_test(mean, se, tasks - 1)[-2:]
+        ends = [end if end is None or not is_rate else min(1.0, max(0.0, end)) for end in ends]
+    interval = None if ends[0] is None or ends[1] is None else [*ends]
+    return {"se": se, "ci95": interval, "clusters": tasks, "few": 0 < tasks < stats.FEW_TASKS}
+
+
+def by_keys(columns: Columns, keys: Keys, kind: str) -> dict[str, Any]:
+    """Return what the rewards of each value come to."""
+    frame = {"key": keys.codes, "reward": columns.reward}
+    optional = {"passed": columns.passed, "error": columns.failed, "length": columns.length}
+    frame |= {name: series for name, series in optional.items() if series is not None}
+    table = pl.DataFrame(frame).filter(pl.col("key").is_not_null())
+    size = max(1, math.ceil(keys.values.height / _MOST_POINTS)) if kind == "step" else 1
+    table = table.with_columns(pl.col("key") // size) if size > 1 else table
+    reward = pl.col("reward")
+    numbers = [pl.len().alias("rows"), reward.count().alias("scored"), reward.sum().alias("sum")]
+    numbers += [reward.min().alias("min"), reward.max().alias("max")]
+    sums = {"passed": pl.col("passed").sum(), "error": pl.col("error").sum(), "length": pl.col("length").mean()}
+    numbers += [sums[name].alias(name) for name in sums if name in frame]
+    found = table.sort("key", maintain_order=True).group_by("key", maintain_order=True).agg(numbers)
+    flat = pl.col("min") == pl.col("max")
+    mean = pl.when(flat).then("min").when(pl.col("scored") > 0).then(pl.col("sum") / pl.col("scored"))
+    found = found.with_columns(mean.alias("mean"))
+    total = found.height
+    found = _kept(found, kind)
+    intervals = {} if kind == "task" else _intervals(columns, keys, size, found["key"])
+    entries = [_entry(row, keys, size, intervals) for row in found.iter_rows(named=True)]
+    return {"columns": list(keys.names), "values": total, "entries": entries}
+
+
+def _kept(found: pl.DataFrame, kind: str) -> pl.DataFrame:
+    if kind == "task":
+        scored = found.filter(pl.col("mean").is_not_null()).sort("mean", "key")
+        if scored.height <= _WORST + _BEST:
+            return scored
+        best = scored.sort("mean", "key", descending=[True, False]).head(_BEST).reverse()
+        return pl.concat([scored.head(_WORST), best])
+    if kind == "step" or found.height <= _MOST_VALUES:
+        return found
+    return found.sort("rows", "key", descending=[True, False]).head(_MOST_VALUES).sort("key")
+
+
+def _intervals(columns: Columns, keys: Keys, size: int, kept: pl.Series) -> dict[int, dict[str, Any]]:
+    codes = keys.codes // size if size > 1 else keys.codes
+    frame = pl.DataFrame({"key": codes, "task": columns.clusters, "v": columns.reward})
+    sums = _task_sums(frame.filter(pl.col("key").is_in(kept.implode())), "key")
+    return {part["key"][0]: _interval_of(part) for part in sums.partition_by("key", maintain_order=True)}
+
+
+def _entry(row: dict[str, Any], keys: Keys, size: int, intervals: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    first = row["key"] * size
+    last = min(first + size, keys.values.height) - 1
+    entry: dict[str, Any] = {"of": dict(zip(keys.names, map(_plain, keys.values.row(first)), strict=True))}
+    entry |= {"to": dict(zip(keys.names, map(_plain, keys.values.row(last)), strict=True))} if last > first else {}
+    interval = intervals.get(row["key"], {"ci95": None, "few": None})
+    entry |= {"rows": row["rows"], "scored": row["scored"], "mean": stats.finite(row["mean"])}
+    entry |= {"ci95": interval["ci95"], "few": interval["few"]}
+    passed = row.get("passed")
+    entry |= {"pass_rate": passed / row["scored"] if passed is not None and row["scored"] else None}
+    return entry | {"errors": row.get("error"), "length": row.get("length")}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return stats.finite(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def drift_of(columns: Columns, step: Keys) -> dict[str, Any] | None:
+    """Compare the mean reward of the last third of the steps with that of the first; None for fewer than six steps."""
+    frame = pl.DataFrame({"key": step.codes, "r": columns.reward}).drop_nulls().sort("key", maintain_order=True)
+    if len(step.values) and (nulls := step.values.to_series().null_count()):
+        frame = frame.filter(pl.col("key") < step.values.height - nulls)
+    reward = pl.col("r")
+    means = frame.group_by("key", maintain_order=True).agg(
+        pl.when(reward.min() == reward.max()).then(reward.min()).otherwise(reward.sum() / pl.len()).alias("mean")
+    )["mean"]
+    if (steps := len(means)) < _LEAST_STEPS:
+        return None
+    third = steps // 3
+    first, last = means.head(third), means.tail(third)
+    (mean, variance), (other, other_variance) = _moments(last), _moments(first)
+    test = stats.welch(mean, variance, third, other, other_variance, third)
+    interval = None if test.low is None or test.high is None else [test.low, test.high]
+    numbers = {"steps": steps, "compared": third, "first": other, "last": mean, "difference": test.mean}
+    return numbers | {"se": test.se, "t": test.t, "p": test.p, "ci95": interval}
+
+
+def _moments(values: pl.Series) -> tuple[float, float]:
+    mean = mean_of(values) or 0.0
+    if values.min() == values.max():
+        return mean, 0.0
+    centred = values - mean
+    return mean, float((centred * centred).sum()) / (len(values) - 1)
+
+
+MOST_PAIRED = 400
+"""Most checks that are compared in pairs: those that fail most."""
+
+FEW_ROWS, FEW_GROUPS, MANY_ROWS = 20, 20, 100
+_SATURATED, _SEPARATES, _AGAINST = (0.01, 0.99), 0.01, -0.2
+_NOTHING_LEFT = 1e-12
+"""Share of a reward's variance below which what a check leaves of it is rounding."""
+
+_SAME, _IMPLIED, _MOST_PAIRS = 0.95, 0.99, 20
+
+
+def status_of(numbers: Mapping[str, Any]) -> str:
+    """Return what to say of a check: the first that holds."""
+    rows, pass_rate = numbers["rows"], numbers["pass_rate"]
+    if rows < FEW_ROWS:
+        return "few rows"
+    if numbers["failures"] in (rows, 0):
+        return "never passes" if numbers["failures"] else "never fails"
+    if not _SATURATED[0] < pass_rate < _SATURATED[1]:
+        return "saturated"
+    separates, r = numbers["separates"], numbers["rest_correlation"]
+    if separates is not None and numbers["groups"] >= FEW_GROUPS and separates < _SEPARATES:
+        return "does not separate"
+    return "against the rest" if rows >= MANY_ROWS and r is not None and r <= _AGAINST else "ok"
+
+
+def numbers_of(scores: pl.Series, coefficient: float | None, columns: Columns) -> dict[str, Any]:
+    """Return the numbers of a check."""
+    present = scores.drop_nulls()
+    rows = len(present)
+    failures = int((present != 1.0).sum())
+    numbers: dict[str, Any] = {"rows": rows, "mean": mean_of(present), "failures": failures}
+    numbers["pass_rate"] = (rows - failures) / rows if rows else None
+    sums = _sums(scores, present, columns)
+    squares = sums.ss if sums.n == rows else _squares(present)
+    numbers["variance"] = finite(squares / (rows - 1)) if rows > 1 else None
+    numbers |= _beside_the_rest(sums, coefficient)
+    return numbers | _within_groups(scores, squares, coefficient, columns)
+
+
+def _squares(values: pl.Series) -> float:
+    own = deviations(values)
+    return product(own, own)
+
+
+def _sums(scores: pl.Series, present: pl.Series, columns: Columns) -> "_Sums":
+    if columns.scored < columns.rows or len(present) < columns.rows:
+        both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
+        s, r = deviations(both["s"]), deviations(both["r"])
+        return _Sums(both.height, product(s, s), product(s, r), product(r, r))
+    s = deviations(present)
+    r, of_rewards = columns.reward_deviations
+    return _Sums(len(present), product(s, s), product(s, r), of_rewards)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of centred products of scores ``s`` and rewards ``r``."""
+
+    n: int
+    ss: float
+    sr: float
+    rr: float
+
+
+def _correlation_with_rest(sums: _Sums, coefficient: float | None) -> float | None:
+    if coefficient is None or sums.n < 3 or sums.ss <= 0:  # noqa: PLR2004
+        return None
+    rest = sums.rr - 2 * coefficient * sums.sr + coefficient * coefficient * sums.ss
+    return ratio(sums.sr - coefficient * sums.ss, sums.ss, rest) if rest > _NOTHING_LEFT * sums.rr else None
+
+
+def _beside_the_rest(sums: _Sums, coefficient: float | None) -> dict[str, Any]:
+    share = None if coefficient is None or sums.rr <= 0 else finite(coefficient * sums.sr / sums.rr)
+    return {"share_of_reward_variance": share, "rest_correlation": _correlation_with_rest(sums, coefficient)}
+
+
+def _within_groups(scores: pl.Series, squares: float, coefficient: float | None, columns: Columns) -> dict[str, Any]:
+    names = ("separates", "within_variance_share", "within_rest_correlation")
+    if columns.in_groups is None:
+        return {"groups": 0, **dict.fromkeys(names)}
+    grouped = columns.in_groups
+    s, group, position, reward = grouped.of(scores), grouped.group, grouped.position, grouped.reward
+    r = grouped.centred_reward
+    if s.null_count():
+        here = s.is_not_null()
+        s, group, reward, r = s.filter(here), group.filter(here), reward.filter(here), None
+        position = group.rle_id()
+    within, several, differing = centred(group, s, position)
+    total, own = squares, product(within, within)
+    if s is not scores:  # in another order, or fewer
+        total = _squares(s)
+    if r is None:
+        here = reward.is_not_null()
+        reward, group = reward.filter(here), group.filter(here)
+        position = group.rle_id()
+        within = centred(group, s.filter(here), position)[0]
+        r = centred(group, reward, position)[0]
+        own_here, of_rewards = product(within, within), product(r, r)
+    else:
+        own_here, of_rewards = own, grouped.reward_squares
+    sums = _Sums(len(r), own_here, product(within, r), of_rewards)
+    return {
+        "groups": several,
+        "separates": differing / several if several else None,
+        "within_variance_share": finite(own / total) if several and total > 0 else None,
+        "within_rest_correlation": _correlation_with_rest(sums, coefficient),
+    }
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The rows that fail a check, and those that it has scored, as the bits of integers."""
+
+    name: str
+    failing: int
+    scored: int | None
+
+
+def failures_of(name: str, scores: pl.Series) -> Failures:
+    """Return which rows fail a check."""
+    scored = _bits(scores.is_not_null()) if scores.null_count() else None
+    return Failures(name, _bits((scores != 1.0).fill_null(value=False)), scored)
+
+
+def _bits(values: pl.Series) -> int:
+    array = values.rechunk().to_arrow()
+    bits: int = int.from_bytes(memoryview(array.buffers()[1]), "little") >> array.offset
+    return bits & ((1 << len(values)) - 1)
+
+
+def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
+    """Return the pairs of checks whose failures hang together most, by the absolute value of phi."""
+    able = [(check, check.failing.bit_count()) for check in checks]
+    able = [(check, failures) for check, failures in able if failures]
+    if len(able) > MOST_PAIRED:
+        least = sorted((failures for _, failures in able), reverse=True)[MOST_PAIRED - 1]
+        able = [(check, failures) for check, failures in able if failures >= least][:MOST_PAIRED]
+    found: list[tuple[float, int, str, str, float, tuple[int, int, int, int]]] = []
+    for at, (a, fails_a) in enumerate(able):
+        for b, fails_b in able[at + 1 :]:
+            counts = _counts(a, fails_a, b, fails_b, rows)
+            if (phi := _phi(*counts)) is not None:
+                found.append((-abs(phi), len(found), a.name, b.name, phi, counts))
+    found.sort()
+    return [_pair(a, b, phi, counts) for _, _, a, b, phi, counts in found[:_MOST_PAIRS]]
+
+
+def _counts(a: Failures, fails_a: int, b: Failures, fails_b: int, rows: int) -> tuple[int, int, int, int]:
+    both = (a.failing & b.failing).bit_count()
+    only_a = (fails_a if b.scored is None else (a.failing & b.scored).bit_count()) - both
+    only_b = (fails_b if a.scored is None else (b.failing & a.scored).bit_count()) - both
+    scored = [check.scored for check in (a, b) if check.scored is not None]
+    in_all = rows if not scored else (scored[0] & scored[-1]).bit_count()
+    return both, only_a, only_b, in_all - both - only_a - only_b
+
+
+def _phi(n11: int, n10: int, n01: int, n00: int) -> float | None:
+    margins = (n11 + n10) * (n01 + n00) * (n11 + n01) * (n10 + n00)
+    return (n11 * n00 - n10 * n01) / math.sqrt(margins) if margins else None
+
+
+def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict[str, Any]:
+    n11, n10, n01, n00 = counts
+    fails_a, fails_b, either = n11 + n10, n11 + n01, n11 + n10 + n01
+    jaccard = n11 / either if either else None
+    implies = bool(fails_a) and n11 / fails_a >= _IMPLIED, bool(fails_b) and n11 / fails_b >= _IMPLIED
+    alike = phi >= _SAME or (jaccard is not None and jaccard >= _SAME)
+    return {
+        "a": a,
+        "b": b,
+        "n11": n11,
+        "n10": n10,
+        "n01": n01,
+        "n00": n00,
+        "phi": phi,
+        "jaccard": jaccard,
+        "redundant": alike and min(fails_a, fails_b) >= FEW_ROWS,
+        "implied": any(implies),
+        "a_implies_b": implies[0],
+        "b_implies_a": implies[1],
+    }

@@ -1,1 +1,0 @@
-"""Rows of a result for a person to look at."""
