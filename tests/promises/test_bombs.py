@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from cases import sized
 
 BUDGET = 500_000_000
 """Bytes that the process may grow by, whatever patterns there are: caches and all."""
@@ -34,7 +35,7 @@ def size():
 
 assay.score([{"completion": "a", "fn_name": "regex_match", "expected": "(?<!x)a"}])
 before, bombs = size(), json.load(sys.stdin)
-words = [(rf"^\W*(?:\w+\W+){{{100 + at},{300 + at}}}$", "a b " * 60, None) for at in range(40)]
+words = [(rf"^\W*(?:\w+\W+){{{100 + at},{300 + at}}}$", "a b " * 60, None) for at in range(int(sys.argv[1]))]
 rows = [{"completion": text, "fn_name": "regex_match", "expected": pattern} for pattern, text, _ in [*bombs, *words]]
 scored = assay.score([*rows, *(row | {"params": {"ignore_case": True}} for row in rows)])
 checks = [{"type": "regex", "pattern": pattern} for pattern, _, _ in bombs]
@@ -51,7 +52,7 @@ json.dump({
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is read from /proc")
 def test_patterns_of_a_spec_and_of_rows_stay_within_their_budget():
     done = subprocess.run(
-        [sys.executable, "-c", CHILD],
+        [sys.executable, "-c", CHILD, str(sized(40, 8))],
         input=json.dumps([*BOMBS.values()]),
         capture_output=True,
         text=True,
