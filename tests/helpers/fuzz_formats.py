@@ -66,6 +66,7 @@ STEPS = (
 )
 ANSWERS = ("{}", "It is {}.", "<think>x</think> {}", r"\boxed{{{}}}", "#### {}", " {}\n")
 TYPED = (
+    "files",
     "parquet", "row groups", "ipc", "stream", "jsonl", "jsonl.gz", "json", "list", "columns", "frame", "table",
     "command",
 )  # fmt: skip
@@ -385,7 +386,7 @@ def _write_sheet(rows, path):
     book.save(path)
 
 
-def source(table, form, folder, rng):  # noqa: C901  (one format after another)
+def source(table, form, folder, rng):  # noqa: C901, PLR0912  (one format after another)
     rows, path, table = rows_of(table), folder / f"rows.{form}", _encoded(table, rng)
     match form:
         case "list":
@@ -398,6 +399,12 @@ def source(table, form, folder, rng):  # noqa: C901  (one format after another)
             return pl.from_arrow(table)
         case "parquet":
             pl.from_arrow(table).write_parquet(path)
+        case "files":
+            each = rng.choice((1, 2, 3))
+            paths = [folder / f"rows-{start}.parquet" for start in range(0, table.num_rows, each)]
+            for start, part in enumerate(paths):
+                pq.write_table(table.slice(start * each, each), part)
+            return paths
         case "row groups":
             pq.write_table(table, path := folder / "rows.parquet", row_group_size=2)
         case "ipc" | "stream":

@@ -1,4 +1,4 @@
-"""Task tables and rollouts with ids of all types, in all formats, drawn by seed: the task that each rollout must find is known."""
+"""Task tables and rollouts with ids of all types, in all formats, drawn by a seed: the task that each rollout must find is known."""
 
 import csv
 import datetime as dt
@@ -14,10 +14,6 @@ import assay
 
 SPEC = {"id": "v", "checks": [{"type": "task_expectations"}]}
 WORDS = ["alpha", "beta", "gamma", "delta", "épsilon", "日本"]
-TEXTS = [
-    "", " ", "alpha", "BETA and gamma", 'a "quoted", cell', "two\nlines", "cr\rlf\r\n", "\tTab", "日本 épsilon",
-    "'=1+1", "#x", "null", "NaN", "1e5", "\ufeffalpha", "a\x00b",
-]  # fmt: skip
 # values of a type, each with the text by which it is found
 IDS = {
     "int": (pl.Int64, [(0, "0"), (7, "7"), (-3, "-3"), (2**53 + 1, str(2**53 + 1)), (2**63 - 1, str(2**63 - 1))]),
@@ -130,42 +126,6 @@ def joined(seed, number, folder):
     return "" if found == rewards else f"{found}, not {rewards}"
 
 
-def rows(seed, number):
-    chance = random.Random(f"rows {seed} {number}")
-    count, null = chance.randint(1, 40), chance.choice([0, 0.3])
-    texts = [None if chance.random() < null else chance.choice(TEXTS) + chance.choice(TEXTS) for _ in range(count)]
-    golds = [None if chance.random() < null else chance.choice(TEXTS) for _ in range(count)]
-    frame = pl.DataFrame(
-        {
-            "completion": texts,
-            "expected": golds,
-            "fn_name": [chance.choice(["contains", "exact_match"]) for _ in texts],
-            "x": [*map(str, range(count))],
-        },
-        schema=dict.fromkeys(("completion", "expected", "fn_name", "x"), pl.String),
-    )
-    return frame, chance.choice([1, 1, 2, 3, 20]), null == 0
-
-
-def alike(seed, number, folder):
-    frame, pieces, whole = rows(seed, number)
-    spec = [
-        {"id": "v", "checks": [{"type": "contains", "value": "a"}, {"type": "regex", "pattern": r"(?m)^\s*\S"}]},
-        None,
-    ][number % 2]
-    expected = assay.score(frame, spec)
-    wrong = []
-    for form in ("parquet", "arrow", "jsonl", *(["csv"] if whole else [])):
-        each = max(1, -(-frame.height // pieces))
-        parts = [written(frame.slice(at, each), folder, f"{at:03}", form) for at in range(0, frame.height, each)]
-        found = assay.score(parts, spec)
-        if not found.equals(expected):
-            wrong.append(f"{form} in {len(parts)} files: {found} not {expected}")
-    return "; ".join(wrong)
-
-
 def outcome(seed, number, folder):
-    if number % 3 == 0:
-        return "alike", alike(seed, number, folder)
     kind = "joined refused" if case(seed, number)[3] is None else "joined"
     return kind, joined(seed, number, folder)

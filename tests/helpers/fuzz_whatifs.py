@@ -1,4 +1,4 @@
-"""Results and changes drawn by a seed: ``whatif`` writes what a full run with the changed spec writes, or refuses; so does ``--reuse``."""
+"""Results and changes drawn by a seed: ``whatif`` writes what a full run with the changed spec writes, or refuses."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ from assay.insight.whatifs import write_rewards
 from assay.scoring.reference import score_rows
 
 CHANGES = 8
-"""Changes of each result, of which the first is also compared with a run from file to file, and with one that reuses the result."""
+"""Changes of each result, of which the first is also compared with a run from file to file."""
 
 LEAVES = (
     {"type": "contains", "value": "a"},
@@ -146,20 +146,6 @@ def changed(specs, change):
     return specs
 
 
-def edited(rng, specs):
-    specs = copy.deepcopy(specs)
-    checks = [spec["checks"] for spec in specs if "checks" in spec]
-    for own in checks:
-        for check in own:
-            if rng.random() < 0.15:
-                check.pop("when", None)
-            elif rng.random() < 0.1:
-                check["when"] = condition(rng)
-        if len(own) > 1 and rng.random() < 0.2:
-            own.remove(rng.choice(own))
-    return specs
-
-
 class Case:
     """A result and its changes."""
 
@@ -185,7 +171,6 @@ class Case:
             differing = self.compared(change, self.expected(after, weights), case)
             if at == 0 and not differing:
                 differing = self.compared_with_a_run(change, self.source(after, weights), case)
-                differing += [] if self.is_rubric else self.reused(after) + self.reused(edited(self.rng, after))
             found += [f"{self.name}, change {at}: {text}" for text in differing]
         return found
 
@@ -250,14 +235,6 @@ class Case:
         expected = (pl.read_parquet(self.folder / "full.parquet")["reward"].count(), diff.matrix, diff.delta)
         self.counts["files and reports compared"] += 1
         return [] if told == expected else [f"told {told}, not {expected}: {case}"]
-
-    def reused(self, specs):
-        source = self.source(specs, self.weights)
-        if source is None or not any("checks" in spec for spec in self.specs):
-            return []
-        self.counts["reuses compared"] += 1
-        roots = [self.score(source, "full"), self.score(source, "again", reuse=self.folder / "before.parquet")]
-        return [] if roots[0] == roots[1] else [f"reuse differs: {json.dumps([self.specs, specs, self.rows])}"]
 
     @property
     def before(self):
