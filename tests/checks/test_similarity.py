@@ -140,21 +140,6 @@ def test_promptfoo(kind):
     assert (same_scores, same_verdicts) == DIFFERENT[kind]
 
 
-def test_rouge_is_rouge_score():
-    scorer = pytest.importorskip("rouge_score.rouge_scorer")
-    names = [*(f"rouge{size}" for size in range(1, 6)), "rougeL"]
-    theirs = scorer.RougeScorer(names)
-    rng = random.Random(4)
-    texts = [
-        " ".join(rng.choices(("The", "cat", "a-b", "é", "1,5", "sat", "."), k=rng.randrange(15))) for _ in range(400)
-    ]
-    rows = [{"completion": text, "gold": gold} for text, gold in zip(texts, texts[::-1], strict=True)]
-    expected = [theirs.score(row["gold"], row["completion"]) for row in rows]
-    for name in names:
-        metric = f"rouge_{name[5:].lower()}"
-        assert scores(rows, metric=metric, value={"column": "gold"}) == [row[name].fmeasure for row in expected], metric
-
-
 # ── one pair and many pairs ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

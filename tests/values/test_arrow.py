@@ -203,10 +203,7 @@ CONVERTED = {
     "fixed list with a null": (pa.array([None, [1, 2], None], pa.list_(pa.int64(), 2)), [None, [1, 2], None]),
     "binary of nothing": (pa.array([b"", None, b""], pa.binary(0)), [b"", None, b""]),
     "date64": (pa.array([dt.date(2026, 1, 2)] * 3, pa.date64()), [dt.date(2026, 1, 2)] * 3),
-    "bool8": (
-        pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None, 0], pa.int8())),
-        [True, None, False],
-    ),
+    "bool8": (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None, 0], pa.int8())), [True, None, False]),
     "a time zone without a name": (
         pa.array([0] * 3, pa.timestamp("us", "+05:30")),
         [dt.datetime(1970, 1, 1, tzinfo=zoneinfo.ZoneInfo("UTC"))] * 3,

@@ -289,11 +289,7 @@ def test_a_function_gets_a_text_beside_messages_as_text():
     assert sorted(seen, key=str) == sorted(["a", said], key=str)  # in either order: the engine may cut two rows apart
 
 
-TRACE = {
-    "task": {"type": "t", "data": {"prompt": "p"}, "hash": "h"},
-    "env": {"id": "e"},
-    "group": {"id": "g"},
-}
+TRACE = {"task": {"type": "t", "data": {"prompt": "p"}, "hash": "h"}, "env": {"id": "e"}, "group": {"id": "g"}}
 NODES = [{"parent": None, "message": {"role": "assistant", "content": "4"}, "sampled": True}]
 
 

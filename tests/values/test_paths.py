@@ -103,10 +103,7 @@ _C = st.one_of(st.none(), st.fixed_dictionaries({}, optional={"c": st.one_of(st.
 _B = st.one_of(st.none(), st.fixed_dictionaries({}, optional={"b": st.one_of(st.none(), st.lists(_C, max_size=3))}))
 _L = st.one_of(st.none(), st.lists(st.one_of(st.none(), st.lists(st.text(max_size=2), max_size=2)), max_size=3))
 RECORDS = st.lists(st.fixed_dictionaries({}, optional={"a": _B, "l": _L}), min_size=1, max_size=5)
-TYPES = {
-    "a": pa.struct([("b", pa.list_(pa.struct([("c", pa.int64())])))]),
-    "l": pa.list_(pa.list_(pa.string())),
-}
+TYPES = {"a": pa.struct([("b", pa.list_(pa.struct([("c", pa.int64())])))]), "l": pa.list_(pa.list_(pa.string()))}
 
 
 @settings(max_examples=sized(60, 20), deadline=None)

@@ -110,10 +110,7 @@ def test_messages_keep_role_and_text_and_a_string_beside_them_is_a_message_of_th
             [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": "bc"}]],
         ),
         ([[{"content": 5}, {"content": None}], None, []], [[{"role": None, "content": ""}] * 2, None, []]),
-        (
-            [({"role": "assistant", "content": "b", "tool_calls": [1, "x"]},)],
-            [[{"role": "assistant", "content": "b"}]],
-        ),
+        ([({"role": "assistant", "content": "b", "tool_calls": [1, "x"]},)], [[{"role": "assistant", "content": "b"}]]),
     ]:
         assert completions(values) == expected
 

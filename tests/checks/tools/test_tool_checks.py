@@ -3,10 +3,8 @@
 import json
 from collections import Counter
 
-import polars as pl
 import pytest
 from cases import DATA, sized, some
-from hostile import hostile_pieces
 
 from assay import load_verifier, score
 from assay.checks.json import schemas
@@ -198,10 +196,7 @@ def test_reasons_name_the_call_and_the_argument():
         ([("weather", OSLO["arguments"] | {"x": None})], "weather: x is null, expected no such argument"),
         ([("time", {})], 'no call matches weather {"city": "Oslo", "days": 2}, got time'),
         ([], 'no call, expected weather {"city": "Oslo", "days": 2}'),
-        (
-            [("time", {}), ("weather", OSLO["arguments"])],
-            "2 calls, expected 1: time {} is not expected",
-        ),
+        ([("time", {}), ("weather", OSLO["arguments"])], "2 calls, expected 1: time {} is not expected"),
         (
             [("time", {}), ("weather", {"city": 1, "days": 2})],
             '2 calls, expected 1: call 2, weather: city is 1, expected "Oslo"',
@@ -597,24 +592,6 @@ def test_odd_calls_match_nothing_and_are_not_lost(call):
         assert all(line.isprintable() for line in result["feedback"].split("\n"))
 
 
-def test_hostile_texts_in_every_column():
-    pieces = [*hostile_pieces(sized(2_000, 60), seed=11)]
-    rows = [
-        {"completion": text, "gold": gold, "tools": tools}
-        for text, gold, tools in zip(pieces, pieces[::-1], pieces[1:] + pieces[:1], strict=True)
-    ]
-    checks = [
-        {"type": "tool_calls", "value": {"column": "gold"}, "id": "exact"},
-        {"type": "tool_calls", "value": {"column": "gold"}, "arguments": "bfcl"},
-        {"type": "tool_calls", "value": [], "arguments": "bfcl", "missingGold": "fail"},
-        {"type": "tool_f1", "value": {"column": "gold"}},
-        {"type": "tool_trajectory", "sequence": {"column": "gold"}, "missingGold": "pass"},
-        {"type": "tool_valid", "on": "completion"},
-    ]
-    for check in checks:
-        assert_plan_conforms([load_verifier({"checks": [check]})], rows)
-
-
 def test_calls_are_read_once_for_all_checks():
     checks = [{"type": "tool_f1", "value": "a", "id": "f"}, {"type": "tool_calls", "value": []}]
     checks += [{"type": "tool_trajectory", "called": ["a"]}, {"type": "tool_valid", "tools": []}]
@@ -623,15 +600,3 @@ def test_calls_are_read_once_for_all_checks():
     lanes = {lane.name for spec in found.checks for lane in spec.subject.lanes()}
     assert len(lanes) == 1
     assert source.name == "toolCalls"
-
-
-def test_a_frame_of_structs_is_scored_like_rows():
-    completions = [
-        message(("f", {"a": 1})),
-        message(("f", {"a": 2}), ("g", {})),
-        [{"role": "assistant", "content": "x"}],
-    ]
-    frame = pl.DataFrame({"completion": completions})
-    check = verifier(type="tool_calls", value=[{"f": {"a": 1}}], score="share")
-    assert score(frame, check)["reward"].to_list() == [1.0, 0.0, 0.0]
-    assert_plan_conforms([check], [{"completion": completion} for completion in completions])

@@ -294,10 +294,7 @@ def _number_bullet_lists(text: str, num_bullets: Number) -> str:
 
 
 # blanks of the same line only: the blank lines before would be read again from each of them
-_BULLETS = {
-    "*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE),
-    "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE),
-}
+_BULLETS = {"*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE), "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE)}
 
 
 @_instruction("detectable_format:constrained_response")

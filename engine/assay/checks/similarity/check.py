@@ -11,14 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import Example, GoldKind, Traits
 from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck, in_columns
-from assay.checks.similarity.characters import (
-    DISTANCE,
-    PARTIAL_METRICS,
-    problem_of,
-    similarities,
-    similarity,
-    within,
-)
+from assay.checks.similarity.characters import DISTANCE, PARTIAL_METRICS, problem_of, similarities, similarity, within
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, encodable, printable, quoted
 from assay.expressions.lane import nulls, text

@@ -121,11 +121,7 @@ class ToolCalls(CallsCheck):
         Example(
             '[{"name": "time", "arguments": {}}, {"name": "weather", "arguments": {"city": "Oslo", "days": 2}}]',
             0.5,
-            {
-                "value": [{"weather": {"city": "Oslo"}}, {"date": {}}],
-                "arguments": "subset",
-                "score": "share",
-            },
+            {"value": [{"weather": {"city": "Oslo"}}, {"date": {}}], "arguments": "subset", "score": "share"},
         ),
         Example(
             '[{"name": "weather", "arguments": {"city": "oslo", "days": 3}}]',
