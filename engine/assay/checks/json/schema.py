@@ -1,6 +1,5 @@
 """The check of a JSON Schema: json_schema."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -9,15 +8,10 @@ from pydantic import Field, ValidationInfo, field_validator
 from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
 from assay.checks.json.keys import not_json
 from assay.checks.json.schemas import compiled, json_value
-from assay.checks.pairs import Answer, PairCheck
-from assay.errors import encodable
+from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.values.params import Params
 from assay.values.references import OF_ROW, json_text
-
-_ACCEPTED: Answer = (1.0, "", None)
-_HELD = 256
-"""Distinct schemas of a batch that are held at a time; of more, the cache decides."""
 
 
 class SchemaParams(Params):
@@ -70,20 +64,6 @@ class JsonSchema(PairCheck):
             return 0.0, not_json(value)
         reason = compiled(gold, self.params.validate_formats).reason(parsed, value)
         return float(not reason), reason
-
-    def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> list[Answer]:
-        formats = self.params.validate_formats
-        schemas = {gold: compiled(gold, formats) for gold in dict.fromkeys(golds)} if len({*golds}) <= _HELD else {}
-        answers: list[Answer] = []
-        for value, gold in zip(values, golds, strict=True):
-            # what most outputs are, in half the time: JSON, and a schema of which nothing is to be feared
-            schema = schemas.get(gold)
-            reason = None if schema is None else schema.quick_reason(value)
-            if reason is None:
-                answers.append(self.answered(self.judge, value, gold))
-            else:
-                answers.append((0.0, encodable(reason), None) if reason else _ACCEPTED)
-        return answers
 
     @cached_property
     def own_gold(self) -> str:

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -110,35 +109,23 @@ class SchemaCost:
 
     def is_small(self, text: str, most: int = _STEPS) -> bool:
         """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
-        if most == _STEPS and len(text) <= self.certain_size:
-            return True
         if not self.compiles:
             return False
-        by_paths = math.inf if self.paths is None else self.paths.on(text)
-        work, chain = self.here.on(text), self.here.chain if self.paths is None else self.paths.chain
-        if self.here.branches > 1 or self.paths is None:
-            depth = nesting(text) + 1
-            chain = chain * depth if self.paths is None else chain
-            work *= max(self.here.branches, 1.0) ** min(depth, _DEEP)
-        work = min(work, by_paths)
-        if self.unique and _LONG_NUMBER.search(text):
-            work += text.count(",") ** 2
-        return work <= most and chain <= _STACK and all(quick(pattern, len(text)) for pattern in self.odd_patterns)
-
-    @cached_property
-    def certain_size(self) -> float:
-        """The characters of the longest text for which ``is_small`` need not be asked: a value takes at least two, with its comma."""
-        paths = self.paths if self.compiles and not (self.unique or self.odd_patterns) else None
-        work = self.here if self.here.branches <= 1 else paths
-        if paths is None or work is None or paths.chain > _STACK:
-            return -1
-        return _STEPS / (work.steps + work.letters + 1) - 2
+        distinct = text.count(",") ** 2 if self.unique and _LONG_NUMBER.search(text) else 0
+        work, chain = (math.inf, 0.0) if self.paths is None else (self.paths.on(text), self.paths.chain)
+        if work + distinct > most:  # the other bound takes the depth of the text
+            depth = nesting(text) + 1 if self.here.branches > 1 or self.paths is None else 1
+            chain = self.here.chain * depth if self.paths is None else chain
+            work = min(work, self.here.on(text) * max(self.here.branches, 1.0) ** min(depth, _DEEP))
+        if work + distinct > most or chain > _STACK:
+            return False
+        return all(quick(pattern, len(text)) for pattern in self.odd_patterns)
 
 
 def cost_of(schema: Any) -> SchemaCost:
     """Return what bounds the work that a schema causes."""
     # a reference may refer to anything where a keyword renames schemas
-    root = None if any(_is_renamed(item, top=item is schema) for item in _objects(schema)) else schema
+    root = None if _has_renamed(schema) else schema
     nodes = _schemas(schema, root)
     if nodes is None:
         return SchemaCost(compiles=False)
@@ -202,20 +189,19 @@ def _most(nodes: Sequence[Mapping[str, Any]], followers: Sequence[Sequence[int]]
     return _Work(*map(max, zip(*works, strict=True))) if works else _NOTHING
 
 
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    pending = [value]
+def _has_renamed(schema: Any) -> bool:
+    """Return whether a keyword changes what references refer to."""
+    pending = [schema]
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
-            yield item
+            names = _RENAMING[2:] if item is schema else _RENAMING
+            if any(isinstance(item.get(name), str) for name in names):
+                return True
             pending += item.values()
         elif isinstance(item, list):
             pending += item
-
-
-def _is_renamed(schema: Mapping[str, Any], *, top: bool) -> bool:
-    names = _RENAMING[2:] if top else _RENAMING
-    return any(isinstance(schema.get(name), str) for name in names)
+    return False
 
 
 def _within(schema: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
@@ -265,13 +251,9 @@ def _own_work(schema: Mapping[str, Any]) -> _Work:
     options = schema.get("enum")
     steps += _OPTION * len(json.dumps(options)) // 8 if isinstance(options, list) else 0
     letters = sum(1 + _written_out(pattern) / _PATTERN_STEP for pattern in _patterns(schema))
-    return _Work(steps, letters, 1, _own_branches(schema))
-
-
-def _own_branches(schema: Mapping[str, Any]) -> float:
-    patterns = schema.get("patternProperties")
-    named = len(patterns) if isinstance(patterns, dict) else 0
+    # schemas of its own that it evaluates on one value inside, at most
+    named = schema.get("patternProperties")
     by_name = "properties" in schema or "additionalProperties" in schema
-    of_object = named + by_name + ("unevaluatedProperties" in schema)
+    of_object = (len(named) if isinstance(named, dict) else 0) + by_name + ("unevaluatedProperties" in schema)
     by_place = any(name in schema for name in ("items", "prefixItems", "additionalItems"))
-    return max(of_object, by_place + ("contains" in schema) + ("unevaluatedItems" in schema))
+    return _Work(steps, letters, 1, max(of_object, by_place + ("contains" in schema) + ("unevaluatedItems" in schema)))

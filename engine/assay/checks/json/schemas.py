@@ -74,20 +74,6 @@ class Schema:
     problem: str = ""
     is_late: bool = False
 
-    def quick_reason(self, text: str) -> str | None:
-        """Return the ``reason`` of a text without lone surrogates, if it is an object or a list and certain to take no time; else None."""
-        if self.validator is None or "\\u" in text or text[:1] not in _OPENING:
-            return None
-        if len(text) > self.cost.certain_size and not self.cost.is_small(text):
-            return None
-        value = loads(text)
-        if value is NOT_JSON:
-            return None
-        try:
-            return "" if self.validator.is_valid(value) else self._violations(value, text)
-        except ValueError:  # ``reason`` says which
-            return None
-
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does."""
         if self.problem:
