@@ -16,9 +16,6 @@ TOOLS = "tools"
 Result = TypeVar("Result")
 CACHE_BYTES = 32_000_000
 """Size of each cache of what was read from texts."""
-_PLAIN = {"name", "arguments"}
-_WRAPPERS = frozenset(("name", "function", "functionCall", "function_call"))
-"""Keys of objects with a call in them."""
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _GROUPS = ("functionDeclarations", "function_declarations", "functions", "tools")
 _NO_DOCS = f"no functions to compare with: give `tools`, or each row a column `{TOOLS}`"
@@ -53,13 +50,6 @@ def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
 def _call(item: Any) -> ExpectedCall:
     if isinstance(item, str) and item.startswith("{"):
         item = loads(item)
-    pairs: list[tuple[Any, Any]] = []
-    if type(item) is dict:
-        pairs = [(item["name"], item["arguments"])] if item.keys() == _PLAIN else [*item.items()]
-    if len(pairs) == 1:  # the two usual forms, in a tenth of the time
-        name, arguments = pairs[0]
-        if type(name) is str and name and name not in _WRAPPERS and type(arguments) is dict:
-            return ExpectedCall(name, arguments)
     if not isinstance(item, Mapping):
         raise ValueError(f"a call is an object with a name and arguments, not {named(item)}")
     calls = calls_of(item) or requested_call(item)
