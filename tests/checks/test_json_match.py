@@ -149,9 +149,6 @@ def test_golds_by_row():
         assert table["error"][2] == error
 
 
-# ── the definition by the book, on random values ────────────────────────────────────────────────────────────────────────
-
-
 def leaves(value, path=(), *, ordered):
     if isinstance(value, dict) and value:
         return [leaf for key, inner in value.items() for leaf in leaves(inner, (*path, key), ordered=ordered)]

@@ -58,9 +58,6 @@ def by_row(texts, schemas_):
     return score(rows, load_verifier(BY_ROW))
 
 
-# ── verdicts that are not ours ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def in_draft(case):
     """The schema of a case, which names its draft: 2020-12 is what others are read as."""
     schema = case["schema"]
@@ -99,9 +96,6 @@ def test_promptfoo():
         if score_rows([{"completion": case["output"]}], [verifier])[0]["reward"] != case["score"]:
             differ.append((case["type"], case["output"]))
     assert differ == [("not-is-json", "NaN"), ("not-is-json", '{"name":"Al","n":NaN}')]
-
-
-# ── the schema ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_rows_bring_schemas():
@@ -154,9 +148,6 @@ def test_a_schema_is_compiled_once():
         schemas.compiled(json.dumps({"const": at}), False)
     assert schemas.compiled.cache_bytes() <= 1 << 28
     assert schemas.compiled('{"type": "integer"}', False) is not first, "4,096 are kept"
-
-
-# ── the value and the reason ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_violations_are_named_in_one_order_whatever_the_order_of_the_schema_or_the_release_of_the_package():
@@ -218,9 +209,6 @@ def test_any_check_reads_a_field():
         verifier = load_verifier({"checks": checks})
         assert_plan_conforms([verifier], rows)
         assert score(rows, verifier)["reward"].to_list() == [1.0, 0.0, 0.0]
-
-
-# ── malicious schemas and texts: an answer or an error, soon, and the process lives ─────────────────────────────────────
 
 
 def nested(depth, leaf=1):

@@ -39,9 +39,6 @@ def only(completion, **fields):
     return score_rows([{"completion": completion}], [spec(**fields)])[0]
 
 
-# ── verdicts of other tools ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def cases(name):
     path = DATA / "checks" / name
     if not path.exists():
@@ -140,9 +137,6 @@ def test_promptfoo(kind):
     assert (same_scores, same_verdicts) == DIFFERENT[kind]
 
 
-# ── one pair and many pairs ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def hostile_pairs(count, seed):
     rng = random.Random(seed)
     texts = [*hostile_pieces(count, seed)]
@@ -180,8 +174,6 @@ def test_empty_texts_are_alike():
         (other,) = scores([{"completion": "abc xyz"}], metric=metric, value="")
         assert other < 1e-6
 
-
-# ── several golds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 ROWS = [
     {
@@ -255,8 +247,6 @@ def test_inspects_f1_has_two_digits():
     assert only("the 1,000 cats", metric="token_f1", value="1,000 of 3 cats")["reward"] == 2 / 3
 
 
-# ── bounds ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 FIVE_MEGABYTES = 5_000_000
 LONG = {"words": "ab cd, ", "no spaces": "a", "no case": "日本語", "one word a letter": "a "}
 LINEAR = ("levenshtein_distance", "token_f1", "rouge_1", "rouge_3", "bleu", "gleu")
@@ -310,9 +300,6 @@ def test_golds_of_too_many_words_are_errors(monkeypatch):
         "similarity: ValueError: 4 words and 3 words of the gold are too many to compare: their product is over 11"
     )
     assert only("a b c d e f g", metric="gleu", value="a b c")["error"] is None
-
-
-# ── feedback and params ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_feedback_says_how_like_and_what_is_missing():

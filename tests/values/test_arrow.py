@@ -183,8 +183,6 @@ def test_arrow_data_that_is_no_table_of_named_columns_is_refused():
             assay.scan(source)
 
 
-# ── types that Polars lacks ─────────────────────────────────────────────────────────────────────────────────────────────
-
 MONEY = [decimal.Decimal("1.00"), None, decimal.Decimal("3.50")]
 NARROW = pa.array(MONEY, pa.decimal32(9, 2))
 WIDE = pa.array(MONEY, pa.decimal256(40, 2))

@@ -101,27 +101,6 @@ def test_results_scored_again_have_the_rewards_that_they_had(tmp_path, env, judg
     assert agrees(assay.score(assay.types.GenerateOutputs.from_parquet(path), judge), outputs)
 
 
-@pytest.mark.parametrize("judge", [assay.Rubric([polite, later]), NATIVE], ids=["rubric", "native"])
-def test_so_have_they_in_other_formats_in_parts_and_with_tasks(tmp_path, judge):
-    outputs, path = generated(tmp_path / "run")
-    frame = pl.read_parquet(path)
-    lines, ipc, slim = (tmp_path / name for name in ("rows.jsonl", "rows.arrow", "slim.jsonl"))
-    frame.write_ndjson(lines)
-    frame.write_ipc(ipc)
-    slim.write_text(
-        "".join(json.dumps(row) + "\n" for row in frame.select("completion", "example_id", "error").to_dicts())
-    )
-    for source in (lines, ipc, slim, frame, frame.to_dicts(), frame.to_arrow()):
-        assert agrees(assay.score(source, judge), outputs)
-    assay.score_file(path, judge, f"{tmp_path}/parts/", isolate=False, part_bytes=1)
-    assert agrees(pl.read_parquet(f"{tmp_path}/parts/*.parquet"), outputs)
-    asked = frame.with_columns(task_id=pl.lit("t"))
-    assert agrees(assay.score(asked, judge, tasks=[{"task_id": "t", "error": "of the task", "gold": "4"}]), outputs)
-    assert agrees(assay.compile(judge, frame).score(frame), outputs)
-    found = score_rows(frame.to_dicts(), verifiers_of_run(judge))
-    assert agrees(pl.DataFrame(found), outputs)
-
-
 def test_rollouts_that_failed_are_no_members_of_their_group(tmp_path):
     rows = [
         {"completion": text, "example_id": 1, "generation_error": why}
@@ -321,24 +300,9 @@ def test_a_request_that_failed_is_no_member_of_a_group_though_it_has_an_answer(t
     assert found["reward"].to_list() == [1.0, None]
 
 
-# ── rows of any make ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 ERRORS = [
-    None,
-    "",
-    "x",
-    "two\nlines",
-    0,
-    1,
-    False,
-    True,
-    {},
-    {"a": None},
-    {"a": 1, "b": None},
-    [],
-    ["q", None],
-    1.5,
-    float("nan"),
+    *(None, "", "x", "two\nlines", 0, 1, False, True, {}, {"a": None}, {"a": 1, "b": None}, [], ["q", None]),
+    *(1.5, float("nan")),
 ]
 STATES = [
     None,

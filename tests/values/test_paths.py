@@ -163,8 +163,6 @@ def test_what_is_said_of_a_path_that_only_lists_are_too_short_for():
     assert missing(parse("a[5]"), outline({"a": [1]}), "a record").fact == "No record has a value at `a[5]`."
 
 
-# ── names from data in messages ─────────────────────────────────────────────────────────────────────────────────────────
-
 MARKS = ("\n", "\r", "\t", "\x1b[31m", "\x7f", "\x9b", "\x85", "\u00a0", "\u200b", "\u2028", "\u202e")
 
 

@@ -231,8 +231,6 @@ def test_structure_scores_the_same_from_python_and_from_jsonl_alone_and_among_ot
         assert assay.score(path, spec)["reward"].to_list() == [reward]
 
 
-# ── what no column can hold ─────────────────────────────────────────────────────────────────────────────────────────
-
 SELF = {}
 SELF["me"] = [SELF]
 DEEP = []

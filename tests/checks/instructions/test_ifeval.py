@@ -41,9 +41,6 @@ def shortfall(ident, text, *, loose=False, **kwargs):
     return result
 
 
-# ── the published verdicts ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def published():
     """Each instruction of each published row as a row of its own."""
     for line in PUBLISHED.read_text("utf-8").splitlines():
@@ -108,8 +105,6 @@ def test_whole_rows_score_the_share_of_their_instructions():
     passing = scored(from_rows(rows), mode="strict", threshold=1)
     assert passing["reward"].to_list() == [float(all(one["strict"])) for one in rows]
 
-
-# ── each instruction ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 AT_LEAST, LESS = "at least", "less than"
 NAMES = {ident.partition(":")[2]: ident for ident in INSTRUCTIONS}
@@ -253,8 +248,6 @@ def test_a_blank_text_follows_nothing():
     assert (result["reward"], result["feedback"]) == (0.0, "c: the output is blank")
 
 
-# ── beside the plain definitions ────────────────────────────────────────────────────────────────────────────────────────
-
 BLANK = "the output is blank"
 PIECES = (
     *("*", "**", "***", "-", "- a", "* b", " ", "  ", "\n", "\n\n", "\t", "\r\n", "\x0b", "\x1c", "\x85", "\u2028"),
@@ -278,7 +271,7 @@ def plain_loosened(text):
 
 def test_what_is_written_in_another_way_is_the_plain_definition():
     rng = random.Random(17)
-    drawn = ["".join(rng.choices(PIECES, k=rng.choice((1, 3, 6, 12, 30)))) for _ in range(sized(100_000, 4_000))]
+    drawn = ["".join(rng.choices(PIECES, k=rng.choice((1, 3, 6, 12, 30)))) for _ in range(sized(100_000, 2_500))]
     seen = set()
     for text in [*drawn, *hostile_texts(sized(10_000, 500), seed=3)]:
         bullets, title = plain_bullets(text), plain_titles(text)
@@ -313,8 +306,6 @@ def test_loose_takes_away_the_first_line_the_last_and_the_stars():
         assert (shortfall("startend:quotation", text) == "") == (text == '"a"')
     assert shortfall("startend:quotation", quoted["fails"], loose=True)
 
-
-# ── the columns ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 IDENTS = ["length_constraints:number_words", "punctuation:no_comma", "keywords:existence"]
 KWARGS = [{"num_words": 3, "relation": "at least"}, {}, {"keywords": ["a"]}]
@@ -418,9 +409,6 @@ def test_it_works_with_steps_negation_and_groups():
     assert [result["check/verifier/n"] for result in results] == [1.0, 1.0, 0.0, 0.0]
 
 
-# ── what is not installed ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture
 def _fresh():
     """Nothing of the extra is loaded, before and after."""
@@ -504,9 +492,6 @@ def test_a_text_too_long_to_split_is_an_error(monkeypatch, tmp_path):
     rows = [row(ident, "a. " * 100_000, num_sentences=1, relation="at least") for ident in BY_PUNKT[:1]]
     (result,) = score_rows(rows, [verifier(mode="loose")])
     assert "a text of 300,000 characters is not split into sentences" in result["error"]
-
-
-# ── hostile rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("ident", ["keywords:existence", "keywords:frequency", "detectable_format:multiple_sections"])

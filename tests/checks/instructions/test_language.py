@@ -17,21 +17,12 @@ from assay.values.rows import from_rows
 
 TEXTS = (
     *(
-        "Where is the station?",
-        "Wo ist der Bahnhof?",
-        "Où est la gare ?",
-        "¿Dónde está la estación?",
-        "駅はどこですか",
-        "42",
+        *("Where is the station?", "Wo ist der Bahnhof?", "Où est la gare ?", "¿Dónde está la estación?"),
+        *("駅はどこですか", "42"),
     ),
     *(
-        "Gdzie jest dworzec?",
-        "hello",
-        "ok",
-        "Dov'è la stazione?",
-        "где вокзал?",
-        "a b c d e f",
-        "I am. Ich bin. Je suis.",
+        *("Gdzie jest dworzec?", "hello", "ok", "Dov'è la stazione?", "где вокзал?"),
+        *("a b c d e f", "I am. Ich bin. Je suis."),
     ),
 )
 

@@ -8,9 +8,11 @@ import sys
 import polars as pl
 import pytest
 from cases import DATA
+from typer.testing import CliRunner
 
 import assay
 from assay.checks.mathematics.equality import MAX_CHARACTERS, Math
+from assay.cli.main import app
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 
@@ -145,16 +147,14 @@ def test_without_math_verify_the_check_is_broken_and_says_what_to_install(monkey
             assay.load_verifier(spec, strict=True)
 
 
-def test_without_math_verify_a_command_fails(tmp_path):
+def test_without_math_verify_a_command_fails(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "math_verify", None)
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "rollouts.jsonl").write_text('{"completion": "5", "gold": "5"}\n')
     (tmp_path / "v.json").write_text('{"checks": [{"type": "math", "value": {"column": "gold"}}]}')
-    code = (
-        "import sys; sys.modules['math_verify'] = None; sys.argv[1:] = ['score', 'rollouts.jsonl', '-s', 'v.json']; "
-        "from assay.cli.main import app; app()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 3
-    assert MISSING in done.stderr
+    done = CliRunner().invoke(app, ["score", "rollouts.jsonl", "-s", "v.json"])
+    assert done.exit_code == 3
+    assert MISSING in done.stderr.replace("\n", " ")
 
 
 def test_a_run_without_need_imports_and_starts_nothing():
@@ -170,8 +170,6 @@ def test_a_run_without_need_imports_and_starts_nothing():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[1.0, 0.0, 0.0] set()\n"
 
-
-# ── verdicts of others ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 DOLLARS = {"regex": r"\$+\s*([^$]+?)\s*\$+"}
 POINT = [{"replace": {"old": ",", "new": "."}}]

@@ -47,9 +47,6 @@ def outcome(calls, **check):
     return result["reward"], result["feedback"].partition(": ")[2]
 
 
-# ── verdicts of others ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def as_python(calls):
     """Calls as a model writes them in BFCL's prompting mode."""
     written = (f"{name}({', '.join(f'{key}={value!r}' for key, value in args.items())})" for name, args in calls)
@@ -95,8 +92,6 @@ def test_promptfoo():
         graded, _ = outcome(output, type="tool_f1", value=row["value"])
         assert (passed, graded) == (float(row["pass"]), row["score"]), row
 
-
-# ── tool_calls ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 OSLO = {"name": "weather", "arguments": {"city": "Oslo", "days": 2}}
 
@@ -250,8 +245,6 @@ def test_names_in_every_form():
     assert score(rows, check)["reward"].to_list() == [1.0, 2 / 3, 0.0, None]
 
 
-# ── functions ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 DOCS = [
     [{"type": "function", "function": {"name": "f", "parameters": SCHEMA}}],
@@ -376,9 +369,6 @@ def test_a_schema_that_is_none():
     assert result["reward"].to_list() == [None]
 
 
-# ── BFCL, value by value ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_values_as_bfcl_compares_them():
     for doc, allowed, value, fits in [
         ({"type": "string"}, ["New York"], "new-york", True),
@@ -433,9 +423,6 @@ def test_arguments_that_may_be_absent():
     assert bfcl_difference({"b": 2, "c": 3}, expected, schema, frozenset("ac")) is None
 
 
-# ── tool_trajectory ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_trajectories():
     for called, params, reason in [
         ("abc", {"called": ["a", "c"]}, ""),
@@ -471,9 +458,6 @@ def test_sequences_of_rows():
 def test_trajectories_without_a_rule():
     for params in [{}, {"min": 3, "max": 2}, {"max": -1}, {"sequence": 3}]:
         assert verifier(type="tool_trajectory", **params).checks[0].broken
-
-
-# ── what they read ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_what_is_read():
@@ -512,9 +496,6 @@ def test_what_is_read():
     columns = {name.rpartition("/")[2]: name for name in result.columns}
     for name, scores in expected.items():
         assert result[columns[name]].to_list() == [*scores], name
-
-
-# ── hostile rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_messages_without_the_role_assistant():
