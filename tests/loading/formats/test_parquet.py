@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 
 import assay
 from assay.compiling.plan import in_pieces
-from assay.loading.formats import parquet
 from assay.loading.formats.parquet import _refuse_false_footer, open_parquet
 from assay.loading.formats.parquet_pages import are_checked, find_fault, largest_page, largest_value
 from assay.loading.formats.reading import HARMLESS, Reading
@@ -343,8 +342,8 @@ def test_a_value_that_stands_there_once_is_not_decoded_more_often_than_memory_al
     text = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["b" * (16 << 20)]))
     written(path, {"completion": text}, compression="zstd", store_schema=False)  # 16 GiB
     sizes = []
-    counted = parquet._refuse_counted
-    monkeypatch.setattr(parquet, "_refuse_counted", lambda *given: (sizes.append(given[-1]), counted(*given)))
+    refuse = Reading.refuse_bomb
+    monkeypatch.setattr(Reading, "refuse_bomb", lambda *given: (sizes.append(given[2]), refuse(*given)))
     assert "--max-ratio allows 200" in said(path)
     assert max(sizes) < 5 * HARMLESS
 

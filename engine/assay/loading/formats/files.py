@@ -240,38 +240,34 @@ def combined(
     exact: Collection[str] = (),
 ) -> Files:
     """Combine opened files, to be read one after another."""
-    schemas = _with_own_types([file.schema for file in files], exact)
-    _refuse_drift([file.name for file in files], schemas)
+    schemas = [file.schema for file in files]
+    # columns whose integers or fractions would become other values keep the type of each
+    mixed = {
+        name
+        for name in exact
+        if len({_kind(schema[name]) for schema in schemas if schema.get(name, pl.Null) != pl.Null}) > 1
+    }
+    if mixed:
+        schemas = [
+            pl.Schema({name: TYPED if name in mixed else dtype for name, dtype in schema.items()}) for schema in schemas
+        ]
+    first: dict[str, tuple[str, pl.DataType]] = {}
+    for file, schema in zip(files, schemas, strict=True):
+        for name, dtype in schema.items():
+            where, first_type = first.setdefault(name, (file.name, dtype))
+            if first_type == pl.Null:
+                first[name] = (file.name, dtype)
+            elif not _reconcilable(first_type, dtype):
+                fact = f"`{name}` is {first_type} in {shown_path(where)} and {dtype} in {shown_path(file.name)}."
+                raise InputError(fact, "Give the column one type in all files, or score them separately.")
     # each distinct schema once: thousands of equal ones give the same union
     empty = [pl.LazyFrame(schema=schema) for schema in {tuple(schema.items()): schema for schema in schemas}.values()]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
 
 
-def _with_own_types(schemas: list[pl.Schema], exact: Collection[str]) -> list[pl.Schema]:
-    mixed = set()
-    for name in exact:
-        kinds = {_kind(schema[name]) for schema in schemas if schema.get(name, pl.Null) != pl.Null}
-        mixed |= {name} if len(kinds) > 1 else set()
-    return [
-        pl.Schema({name: TYPED if name in mixed else dtype for name, dtype in schema.items()}) for schema in schemas
-    ]
-
-
 def _kind(dtype: Any) -> Any:
     return "integer" if dtype.is_integer() else "float" if dtype.is_float() else plain_type(dtype)
-
-
-def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
-    first: dict[str, tuple[str, pl.DataType]] = {}
-    for path, schema in zip(names, schemas, strict=True):
-        for name, dtype in schema.items():
-            where, first_type = first.setdefault(name, (path, dtype))
-            if first_type == pl.Null:
-                first[name] = (path, dtype)
-            elif not _reconcilable(first_type, dtype):
-                fact = f"`{name}` is {first_type} in {shown_path(where)} and {dtype} in {shown_path(path)}."
-                raise InputError(fact, "Give the column one type in all files, or score them separately.")
 
 
 def _reconcilable(left: Any, right: Any) -> bool:

@@ -6,10 +6,11 @@ ahead, whatever the size of a group, and joins small groups; it takes twice the 
 types, and always to verify checksums or replace invalid UTF-8, and for types that Polars cannot read itself.
 """
 
+import itertools
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -85,7 +86,13 @@ class ParquetFile(File):
                 yield from by_engine(self._by_engine(first, last), names, _size_in_memory(units))
             return
         for table in _pieces(self, range(first, first + len(units)), names, rows):
-            valid = _valid(self, table)
+            try:
+                table.validate(full=True)  # NOTE: invalid UTF-8 would crash Polars later
+                valid = table
+            except pa.ArrowInvalid:
+                if self.reading.utf8 != "replace":
+                    raise InputError(find_fault(self.path)) from None
+                valid = mended(table)
             with about_file(self.path):
                 converted = held(valid)
             yield frame_of(converted)
@@ -160,15 +167,15 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     _refuse_false_footer(path, groups)
     plain = not foreign and _is_plain(arrow.remove_metadata().serialize().to_pybytes(), tuple(schema.items()))
     file = ParquetFile(path, schema, units, reading, plain, foreign, _is_dense(groups, arrow.names, reading))
-    return _checked(file) if reading.verify_checksums else file
-
-
-def _checked(file: ParquetFile) -> ParquetFile:
-    """Verify checksums now, unless the buffered reader will; note if there are none."""
-    notes = () if are_checked(file.path) else (f"{shown_path(file.path)}: its pages have no checksums to verify",)
-    if not file.plain and (fault := find_fault(file.path, checksums=True)):
+    if not reading.verify_checksums:
+        return file
+    if not plain and (fault := find_fault(path, checksums=True)):  # else the buffered reader will verify them
         raise InputError(fault)
-    return replace(file, notes=notes)
+    return (
+        file
+        if are_checked(path)
+        else replace(file, notes=(f"{shown_path(path)}: its pages have no checksums to verify",))
+    )
 
 
 def _seems(path: Path) -> str:
@@ -188,12 +195,8 @@ def _seems(path: Path) -> str:
         b"ARROW1": "an Arrow file",
         b"PK": "a zip archive",
     }
-    kinds |= {
-        b"\x1f\x8b": "gzip",
-        b"\x28\xb5\x2f\xfd": "zstd",
-        b"PARE": "encrypted parquet",
-        b"version https://git-lfs": "a Git LFS pointer",
-    }
+    kinds |= {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PARE": "encrypted parquet"}
+    kinds[b"version https://git-lfs"] = "a Git LFS pointer"
     matches = [kind for magic, kind in kinds.items() if head.lstrip().startswith(magic)]
     return f"it seems to be {matches[-1]}." if matches else "it does not begin like one."
 
@@ -212,42 +215,38 @@ def _refuse_false_footer(path: Path, groups: Sequence[Any]) -> None:
                 )
 
 
-def _column_sizes(group: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+def _sizes(groups: Sequence[Any], names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the compressed and the uncompressed size of each column, and of all, in some row groups."""
     sizes = dict.fromkeys(names, (0, 0))
-    for name, leaf in chunks_of(group, names):
+    for name, leaf in (chunk for group in groups for chunk in chunks_of(group, names)):
         packed, size = sizes[name]
         sizes[name] = packed + leaf.total_compressed_size, size + leaf.total_uncompressed_size
-    return sizes
-
-
-def _sums(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    packed, size = 0, 0
-    for pair in sizes:
-        packed, size = packed + pair[0], size + pair[1]
-    return packed, size
+    columns = [*sizes.values()]
+    return [*columns, (sum(packed for packed, _ in columns), sum(size for _, size in columns))]
 
 
 def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> bool:
+    """Whether limits depend on the columns that are read: some expand too much, or all together are too large."""
     total, limit = sum(group.total_byte_size for group in groups), reading.max_uncompressed
     if limit is not None and total > limit:
         return True
     if total <= HARMLESS:
         return False
-    by_group = [_column_sizes(group, names) for group in groups]
-    columns = [_sums(group[name] for group in by_group) for name in names]
+    *columns, (packed_in_all, size_in_all) = _sizes(groups, names)
     dense = sum(size for packed, size in columns if size > reading.max_ratio * packed)
-    return dense > HARMLESS or reading.is_dense(*reversed(_sums(columns)))
+    return dense > HARMLESS or reading.is_dense(size_in_all, packed_in_all)
 
 
 def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
-    """Reject columns that are too large, or that expand too much and cannot be read in pieces."""
+    """Reject columns that are too large, or that expand too much; return whether they must be read in pieces, and can be."""
     footer, reading = pq.read_metadata(file.path), file.reading
-    groups = [_sums(_column_sizes(footer.row_group(at), names).values()) for at in range(footer.num_row_groups)]
-    packed, size = _sums(groups)
+    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+    packed, size = _sizes(groups, names)[-1]
     reading.refuse_large(file.path, size)
     if not reading.is_dense(size, packed):
         return False
-    piece = largest_page(file.path, names) if file.plain or file.foreign else max(size for _, size in groups)
+    in_pages = file.plain or file.foreign
+    piece = largest_page(file.path, names) if in_pages else max(_sizes([group], names)[-1][1] for group in groups)
     if piece > HARMLESS:
         reading.refuse_bomb(file.path, size, packed)
     return True
@@ -287,6 +286,8 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     # few at once, so that a few long rows among short ones do not make a large table
     at_once = min(_TOGETHER, max_bytes // (16 * max(1, row_bytes)))
     bytes_read = row_count = largest = 0
+    pending: list[pa.RecordBatch] = []
+    rows_held = size_held = 0
     try:
         with pq.ParquetFile(
             engine_path(file.path),
@@ -296,21 +297,20 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
         ) as source:
             value = largest_value(file.path, source.metadata, groups, names, 4 * HARMLESS // _TOGETHER)
             at_once = max(1, min(at_once, 4 * HARMLESS // max(1, value)))
-            pending: list[pa.RecordBatch] = []
-            rows_held = size_held = 0
-            for batch in source.iter_batches(at_once, row_groups=list(groups), columns=names, use_threads=False):
-                pending.append(batch)
-                row_count += batch.num_rows
-                bytes_read += batch.nbytes
-                largest = max(largest, batch.nbytes)
-                rows_held, size_held = rows_held + batch.num_rows, size_held + batch.nbytes
-                if rows_held >= rows or size_held >= max_bytes:
-                    _refuse_counted(file, bytes_read, largest)
+            batches = source.iter_batches(at_once, row_groups=list(groups), columns=names, use_threads=False)
+            for batch in itertools.chain(batches, [None]):
+                if batch is not None:
+                    pending.append(batch)
+                    row_count, bytes_read = row_count + batch.num_rows, bytes_read + batch.nbytes
+                    rows_held, size_held = rows_held + batch.num_rows, size_held + batch.nbytes
+                    largest = max(largest, batch.nbytes)
+                if pending and (batch is None or rows_held >= rows or size_held >= max_bytes):
+                    # whatever the footer says: a value stored once counts each time it is read
+                    if largest > HARMLESS:
+                        file.reading.refuse_bomb(file.path, bytes_read)
+                    file.reading.refuse_large(file.path, bytes_read)
                     yield pa.Table.from_batches(pending)
                     pending, rows_held, size_held = [], 0, 0
-            if pending:
-                _refuse_counted(file, bytes_read, largest)
-                yield pa.Table.from_batches(pending)
         if row_count != expected_rows:  # a column that ends early ends the rows silently
             raise InputError(
                 f"{shown_path(file.path)}: a column ends early: {row_count:,} of {expected_rows:,} rows can be read."
@@ -320,20 +320,3 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     except (pa.ArrowException, OSError) as error:
         fault = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {error}"
         raise InputError(fault) from None
-
-
-def _refuse_counted(file: ParquetFile, size: int, largest: int) -> None:
-    if largest > HARMLESS:
-        file.reading.refuse_bomb(file.path, size)
-    file.reading.refuse_large(file.path, size)
-
-
-def _valid(file: ParquetFile, table: pa.Table) -> pa.Table:
-    # NOTE: invalid UTF-8 would crash Polars later
-    try:
-        table.validate(full=True)
-    except pa.ArrowInvalid:
-        if file.reading.utf8 != "replace":
-            raise InputError(find_fault(file.path)) from None
-        return mended(table)
-    return table

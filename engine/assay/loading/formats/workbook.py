@@ -44,21 +44,17 @@ def read_workbook(data: bytearray, name: str, limit: int) -> Document:
         hint = "pip install 'assay[excel]'"
         raise InputError(f"{shown}: openpyxl, which reads workbooks, is not installed.", hint) from None
     try:
-        _refuse_large(data, shown, limit)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > limit:
+            hint = "Raise --memory-limit or --max-ratio if you trust it, or save it as CSV."
+            raise InputError(f"{shown}: {len(data):,} bytes expand to {size:,}; the limits allow {limit:,}.", hint)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on styles and validations, which are not read
             return _document(_sheets(data), shown)
     except _BROKEN as error:
         problem = str(error).strip().partition("\n")[0]
         raise InputError(f"{shown}: not a readable workbook: {problem}", "Open and save it again, or as CSV.") from None
-
-
-def _refuse_large(data: bytearray, shown: str, limit: int) -> None:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    if size > limit:
-        hint = "Raise --memory-limit or --max-ratio if you trust it, or save it as CSV."
-        raise InputError(f"{shown}: {len(data):,} bytes expand to {size:,}; the limits allow {limit:,}.", hint)
 
 
 def _sheets(data: bytearray) -> Sequence[Any]:
@@ -88,45 +84,48 @@ def _document(sheets: Sequence[Any], shown: str) -> Document:
     if not sheets:
         raise InputError(f"{shown}: has no sheet with cells.")
     lines, places = bytearray(), array("q")
-    rows = _rows(sheets[0], shown)
-    names = _names(next(rows, (0, ())), shown)
+    names: list[str] = []
     blank: list[int] = []
-    for number, cells in rows:
-        values = {name: _value(cell) for name, cell in zip(names, cells, strict=False)}
-        if all(value is None for value in map(_value, cells)):
-            blank.append(number)
-            continue
-        for column, cell in enumerate(cells):
-            if (column >= len(names) or not names[column]) and _value(cell) is not None:
-                raise InputError(f"{shown}: row {number} has a value in column {column + 1}, which has no name.")
-        record = {name: values.get(name) for name in names if name}
-        lines += json.dumps(record).encode() + b"\n"
-        places.append(number)
-    if not places:
-        raise InputError(f"{shown}: the sheet has no rows below its names.")
-    inside = [number for number in blank if number < places[-1]]
-    return Document(lines, places, (*_sheet_notes(sheets, shown), *_blank_notes(inside, shown)))
-
-
-def _rows(sheet: Any, shown: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    sheet.reset_dimensions()  # some writers state a wrong size
-    is_first = True
-    for number, cells in enumerate(sheet.iter_rows(), 1):
+    sheets[0].reset_dimensions()  # some writers state a wrong size
+    for number, cells in enumerate(sheets[0].iter_rows(), 1):
         if number > _MOST_ROWS:
             raise InputError(f"{shown}: has more rows than a sheet can have.")
-        is_first = is_first and all(_value(cell) is None for cell in cells)
-        if not is_first:
-            yield number, cells
+        values = [*map(_value, cells)]
+        if all(value is None for value in values):
+            blank += [number] if names else []
+        elif not names:
+            names = _names(values, number, shown)
+        else:
+            for column, value in enumerate(values):
+                if value is not None and not any(names[column : column + 1]):
+                    raise InputError(f"{shown}: row {number} has a value in column {column + 1}, which has no name.")
+            given = dict(zip(names, values, strict=False))
+            lines += json.dumps({name: given.get(name) for name in names if name}).encode() + b"\n"
+            places.append(number)
+    if not names:
+        raise InputError(f"{shown}: the first sheet is empty.")
+    if not places:
+        raise InputError(f"{shown}: the sheet has no rows below its names.")
+    return Document(lines, places, tuple(_notes(sheets, [number for number in blank if number < places[-1]], shown)))
 
 
-def _names(row: tuple[int, tuple[Any, ...]], shown: str) -> list[str]:
-    values = [_value(cell) for cell in row[1]]
+def _notes(sheets: Sequence[Any], blank: Sequence[int], shown: str) -> Iterator[str]:
+    if len(sheets) > 1:
+        others = listed([f"`{sheet.title}`" for sheet in sheets[1 : _SHEETS + 1]])
+        more = f" and {len(sheets) - 1 - _SHEETS:,} more" if len(sheets) - 1 > _SHEETS else ""
+        yield f"{shown}: the rows are those of its first sheet, `{sheets[0].title}`; not read: {others}{more}"
+    if blank:
+        subject = "a row" if len(blank) == 1 else f"the first of {len(blank):,} rows"
+        yield f"{shown}:{blank[0]}: {subject} blank and skipped"
+
+
+def _names(values: Sequence[Any], number: int, shown: str) -> list[str]:
     names = ["" if value is None else str(value) for value in values]
     if not any(names):
         raise InputError(f"{shown}: the first sheet is empty.")
     twice = [name for at, name in enumerate(names) if name and name in names[:at]]
     if twice:
-        raise InputError(f"{shown}: row {row[0]} has the name `{twice[0]}` twice.", "Each column needs its own name.")
+        raise InputError(f"{shown}: row {number} has the name `{twice[0]}` twice.", "Each column needs its own name.")
     return names
 
 
@@ -139,18 +138,3 @@ def _value(cell: Any) -> Any:
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     return str(value) if isinstance(value, dt.timedelta) else value
-
-
-def _sheet_notes(sheets: Sequence[Any], shown: str) -> tuple[str, ...]:
-    if len(sheets) == 1:
-        return ()
-    others = listed([f"`{sheet.title}`" for sheet in sheets[1 : _SHEETS + 1]])
-    more = f" and {len(sheets) - 1 - _SHEETS:,} more" if len(sheets) - 1 > _SHEETS else ""
-    return (f"{shown}: the rows are those of its first sheet, `{sheets[0].title}`; not read: {others}{more}",)
-
-
-def _blank_notes(rows: Sequence[int], shown: str) -> tuple[str, ...]:
-    if not rows:
-        return ()
-    subject = "a row" if len(rows) == 1 else f"the first of {len(rows):,} rows"
-    return (f"{shown}:{rows[0]}: {subject} blank and skipped",)

@@ -5,7 +5,7 @@ each test: values of assertions, a mark of the tests that have an assertion, and
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -179,9 +179,7 @@ class _Reader:
             if base in DIFFERENCES and base not in self.differing:
                 self.differing.add(base)  # once for each type
                 self.notes.differ(path, f"`{base}`: {DIFFERENCES[base]}")
-        return self._weighted(named_check(given.get("metric"), check), given)
-
-    def _weighted(self, check: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        check = named_check(given.get("metric"), check)
         weight = 0 if given.get("metricOnly") is True else given.get("weight")
         if weight is None or weight == 1:
             return check
@@ -223,7 +221,16 @@ class _Reader:
             seen: dict[str, int] = {}
             for _, check in self._checks(test.get("assert"), (*path, "assert"), self.graded):
                 values: list[Any] = []
-                holed = _with_holes(check, values)
+
+                def hole(name: str, value: Any, values: list[Any] = values) -> Any:
+                    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                    as_json = name in ("schema", "value") and isinstance(value, dict) and not is_reference(value)
+                    if not (is_list or as_json or isinstance(value, str)):
+                        return value
+                    values.append(value)
+                    return _Hole(type(value).__name__)
+
+                holed = _exchanged(check, hole)
                 shape = json.dumps(holed, sort_keys=True, default=str)
                 seen[shape] = seen.get(shape, 0) + 1
                 slot = slots.setdefault((shape, seen[shape]), _Slot(holed))
@@ -242,10 +249,11 @@ class _Reader:
             column = next(marks)
             columns[column] = {number: _cell(values[at]) for number, values in slot.values.items()}
             fillings.append({"column": column})
-        check = _refilled(slot.check, iter(fillings))
+        filling = iter(fillings)
+        check = _exchanged(slot.check, lambda _, value: next(filling) if isinstance(value, _Hole) else value)
         if in_all:
             return check
-        known = [filling["column"] for filling in fillings if is_reference(filling)]
+        known = [given["column"] for given in fillings if is_reference(given)]
         mark = known[0] if known else next(marks)
         columns.setdefault(mark, dict.fromkeys(slot.values, True))
         return {**check, "when": {"column": mark, "exists": True}}
@@ -278,30 +286,12 @@ class _Reader:
         return None
 
 
-def _with_holes(check: Mapping[str, Any], values: list[Any]) -> dict[str, Any]:
-    holed = dict(check)
-    if "checks" in holed:
-        holed["checks"] = [_with_holes(part, values) for part in holed["checks"]]
-        return holed
-    for name in _GOLDS:
-        value = holed.get(name)
-        plain = isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
-        as_json = name in ("schema", "value") and isinstance(value, dict) and not is_reference(value)
-        if plain or as_json:
-            values.append(value)
-            holed[name] = _Hole(type(value).__name__)
-    return holed
-
-
-def _refilled(check: Mapping[str, Any], fillings: Iterator[Any]) -> dict[str, Any]:
-    filled = dict(check)
-    if "checks" in filled:
-        filled["checks"] = [_refilled(part, fillings) for part in filled["checks"]]
-        return filled
-    for name in _GOLDS:
-        if isinstance(filled.get(name), _Hole):
-            filled[name] = next(fillings)
-    return filled
+def _exchanged(check: Mapping[str, Any], exchange: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """Return a check with other values of the params that a column may bring."""
+    changed = dict(check)
+    if "checks" in changed:
+        return changed | {"checks": [_exchanged(part, exchange) for part in changed["checks"]]}
+    return changed | {name: exchange(name, changed[name]) for name in _GOLDS if name in changed}
 
 
 def _cell(value: Any) -> Any:
