@@ -67,9 +67,9 @@ OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)
-def test_every_object_gives_the_same_rewards(make):
-    assert rewards(make()) == list(REWARDS.items())
+def test_every_object_gives_the_same_rewards():
+    for make in OBJECTS.values():
+        assert rewards(make()) == list(REWARDS.items())
 
 
 WRITERS = {
@@ -89,11 +89,11 @@ def numbered(pairs):
     return [(int(ident), reward) for ident, reward in pairs]
 
 
-@pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
-def test_every_file_gives_the_same_rewards(tmp_path, name, write):
-    write(FRAME, tmp_path / name)
-    for source in (tmp_path / name, str(tmp_path / name), [tmp_path / name]):
-        assert numbered(rewards(source)) == [*REWARDS.items()]
+def test_every_file_gives_the_same_rewards(tmp_path):
+    for name, write in WRITERS.items():
+        write(FRAME, tmp_path / name)
+        for source in (tmp_path / name, str(tmp_path / name), [tmp_path / name]):
+            assert numbered(rewards(source)) == [*REWARDS.items()]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -139,9 +139,8 @@ def test_standard_input_is_read_as_jsonl():
     assert "\n  standard input:2: not valid JSON: " in piped(b'{"completion": "a"}\n{')
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
+def test_what_cannot_be_read_is_refused_with_what_can():
+    for source, said in [
         (datasets.DatasetDict(train=hugging_face(), test=hugging_face()), "Pick one: 'train', 'test'."),
         (hugging_face().to_iterable_dataset(), "Give a datasets.Dataset, loaded in full."),
         (None, "Rollouts of type NoneType cannot be read."),
@@ -152,57 +151,42 @@ def test_standard_input_is_read_as_jsonl():
         ({"completion": ["a", "b"], "id": [1]}, "`id`"),
         ({"completion": "not a column"}, "`completion`"),
         ({"completion": "a", "id": 1}, "`completion`"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_cannot_be_read_is_refused_with_what_can(source, said):
-    with pytest.raises(assay.InputError) as refused:
-        assay.scan(source)
-    assert said in refused.value.text
+    ]:
+        with pytest.raises(assay.InputError) as refused:
+            assay.scan(source)
+        assert said in refused.value.text
 
 
-@pytest.mark.parametrize(
-    "source",
-    [{"id": [], "completion": []}, FRAME[:0], FRAME[:0].to_arrow(), hugging_face().select([])],
-    ids=lambda source: type(source).__name__,
-)
-def test_no_rows_give_an_empty_frame_with_every_column(source):
-    assert rewards(source) == []
+def test_no_rows_give_an_empty_frame_with_every_column():
+    for source in [{"id": [], "completion": []}, FRAME[:0], FRAME[:0].to_arrow(), hugging_face().select([])]:
+        assert rewards(source) == []
 
 
-@pytest.mark.parametrize(
-    ("mapping", "expected"),
-    [
+def test_a_renamed_column_takes_the_place_of_one_that_had_its_name():
+    for mapping, expected in [
         ({"completion": "response"}, {"completion": "new", "id": 1}),
         ({"completion": "response", "response": "completion"}, {"completion": "new", "id": 1, "response": "old"}),
         ({"task_id": "id"}, {"completion": "old", "response": "new", "task_id": 1}),
         ({"completion": "completion"}, {"completion": "old", "id": 1, "response": "new"}),
         ({"completion": "response", "prompt": "response"}, {"completion": "new", "id": 1, "prompt": "new"}),
         ({}, {"completion": "old", "id": 1, "response": "new"}),
-    ],
-)
-def test_a_renamed_column_takes_the_place_of_one_that_had_its_name(mapping, expected):
-    source = [{"completion": "old", "id": 1, "response": "new"}]
-    assert assay.scan(source, mapping=mapping).collect().select(*sorted(expected)).to_dicts() == [expected]
+    ]:
+        source = [{"completion": "old", "id": 1, "response": "new"}]
+        assert assay.scan(source, mapping=mapping).collect().select(*sorted(expected)).to_dicts() == [expected]
 
 
-@pytest.mark.parametrize(
-    ("column", "hint"),
-    [("respnse", "Did you mean `response`?"), ("zzz", "Columns: completion, response.")],
-)
-def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
-    with pytest.raises(assay.ColumnsError) as refused:
-        assay.score([{"completion": "a", "response": "b"}], SPEC, mapping={"completion": column})
-    assert refused.value.text == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
+def test_a_column_to_rename_that_is_not_there_is_refused():
+    for column, hint in [("respnse", "Did you mean `response`?"), ("zzz", "Columns: completion, response.")]:
+        with pytest.raises(assay.ColumnsError) as refused:
+            assay.score([{"completion": "a", "response": "b"}], SPEC, mapping={"completion": column})
+        assert refused.value.text == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"), [("complation", "completion"), ("Metadata", "metadata"), ("taskid", "task_id")]
-)
-def test_a_new_name_that_is_nearly_one_of_ours_is_refused(name, meant):
-    with pytest.raises(assay.ColumnsError) as refused:
-        assay.score([{"completion": "a", "resp": "b"}], SPEC, mapping={name: "resp"})
-    assert refused.value.text == f"--map {name}=resp: Assay reads no column `{name}`.\n\nDid you mean `{meant}`?"
+def test_a_new_name_that_is_nearly_one_of_ours_is_refused():
+    for name, meant in [("complation", "completion"), ("Metadata", "metadata"), ("taskid", "task_id")]:
+        with pytest.raises(assay.ColumnsError) as refused:
+            assay.score([{"completion": "a", "resp": "b"}], SPEC, mapping={name: "resp"})
+        assert refused.value.text == f"--map {name}=resp: Assay reads no column `{name}`.\n\nDid you mean `{meant}`?"
 
 
 def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
@@ -212,11 +196,11 @@ def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
         assert assay.score(rows, SPEC, mapping={name: "resp"}, keep=[name])[name].to_list() == ["b"]
 
 
-@pytest.mark.parametrize("mapping", [None, {"__assay/mine": "x"}], ids=["there", "renamed"])
-def test_a_column_named_like_our_own_is_refused(mapping):
-    name = "x" if mapping else "__assay/text"
-    with pytest.raises(assay.InputError, match=r"`__assay/[a-z]+` is reserved, as all that begin with `__assay/`"):
-        assay.score([{"completion": "a", name: "b"}], SPEC, mapping=mapping)
+def test_a_column_named_like_our_own_is_refused():
+    for mapping in [None, {"__assay/mine": "x"}]:
+        name = "x" if mapping else "__assay/text"
+        with pytest.raises(assay.InputError, match=r"`__assay/[a-z]+` is reserved, as all that begin with `__assay/`"):
+            assay.score([{"completion": "a", name: "b"}], SPEC, mapping=mapping)
 
 
 ODD = ["^.*$", "*", "^y$", "$", "a*", ""]
@@ -243,26 +227,23 @@ def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, name, suffix):
 NEEDY = {"id": "policy", "checks": [{"type": "task_expectations"}, {"type": "expected_output_schema", "id": "shape"}]}
 
 
-@pytest.mark.parametrize(
-    ("columns", "hint"),
-    [
+def test_all_missing_columns_are_named_at_once_with_who_reads_them():
+    for columns, hint in [
         (["response", "id"], "Did you mean `response` for `completion`? Rename it with --map completion=response."),
         (["Completion"], "Did you mean `Completion` for `completion`? Rename it with --map completion=Completion."),
         (["meta_data", "id"], "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data."),
         (["id"], "Rename a column with --map NAME=COLUMN."),
-    ],
-)
-def test_all_missing_columns_are_named_at_once_with_who_reads_them(columns, hint):
-    with pytest.raises(assay.ColumnsError) as refused:
-        assay.score(pl.DataFrame({name: ["a"] for name in columns}), [NEEDY, SPEC])
-    assert refused.value.text == (
-        "The rollouts lack 3 columns:\n"
-        "  completion: read by every check\n"
-        "  metadata: read by task_expectations (policy/task_expectations)\n"
-        "  expected_output_schema: read by expected_output_schema (policy/shape)\n"
-        f"Columns: {', '.join(columns)}.\n\n{hint}\n"
-        "Join a task table with --tasks for columns that the rollouts lack."
-    )
+    ]:
+        with pytest.raises(assay.ColumnsError) as refused:
+            assay.score(pl.DataFrame({name: ["a"] for name in columns}), [NEEDY, SPEC])
+        assert refused.value.text == (
+            "The rollouts lack 3 columns:\n"
+            "  completion: read by every check\n"
+            "  metadata: read by task_expectations (policy/task_expectations)\n"
+            "  expected_output_schema: read by expected_output_schema (policy/shape)\n"
+            f"Columns: {', '.join(columns)}.\n\n{hint}\n"
+            "Join a task table with --tasks for columns that the rollouts lack."
+        )
 
 
 def test_a_column_named_like_a_result_keeps_its_values_as_prior():

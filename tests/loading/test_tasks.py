@@ -83,22 +83,22 @@ OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("make", [*SOURCES, *OBJECTS.values()], ids=[*(one.__name__ for one in SOURCES), *OBJECTS])
-def test_every_task_table_gives_the_same_rewards_in_the_order_of_the_rollouts(make, tmp_path):
-    tasks = make(tmp_path)
-    scored = assay.score(ROLLOUTS, SPEC, tasks=tasks)
-    assert scored.columns == [
-        *("task_id", "reward", "passed", "feedback", "error", "score/v", "check/v/task_expectations")
-    ]
-    assert scored.select("task_id", "reward", "passed", "feedback", "error").rows() == [
-        ("b", 1.0, True, "", None),
-        ("a", 1.0, True, "", None),
-        ("zz", None, None, None, "task_id zz is not in the task table"),
-        (None, None, None, None, "task_id null is not in the task table"),
-        ("a", 0.0, False, "task_expectations: must mention one of: alpha", None),
-    ]
-    assert scored["score/v"].to_list() == [1.0, 1.0, None, None, 0.0]
-    assert load_tasks(tasks)[0].collect().select("task_id", "level").rows() == [("a", 1), ("b", 2)]
+def test_every_task_table_gives_the_same_rewards_in_the_order_of_the_rollouts(tmp_path):
+    for make in [*SOURCES, *OBJECTS.values()]:
+        tasks = make(tmp_path)
+        scored = assay.score(ROLLOUTS, SPEC, tasks=tasks)
+        assert scored.columns == [
+            *("task_id", "reward", "passed", "feedback", "error", "score/v", "check/v/task_expectations")
+        ]
+        assert scored.select("task_id", "reward", "passed", "feedback", "error").rows() == [
+            ("b", 1.0, True, "", None),
+            ("a", 1.0, True, "", None),
+            ("zz", None, None, None, "task_id zz is not in the task table"),
+            (None, None, None, None, "task_id null is not in the task table"),
+            ("a", 0.0, False, "task_expectations: must mention one of: alpha", None),
+        ]
+        assert scored["score/v"].to_list() == [1.0, 1.0, None, None, 0.0]
+        assert load_tasks(tasks)[0].collect().select("task_id", "level").rows() == [("a", 1), ("b", 2)]
 
 
 def test_many_rollouts_keep_their_order_in_memory_and_file_to_file(tmp_path):
@@ -113,10 +113,10 @@ def test_many_rollouts_keep_their_order_in_memory_and_file_to_file(tmp_path):
     assert pl.read_parquet(tmp_path / "rewards.parquet").select("at", "reward").rows() == expected
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(7, "7"), ("7", 7), (7, 7), ("007", "007"), ("é🎉", "é🎉"), ("", "")])
-def test_task_ids_are_compared_as_text(ours, theirs):
-    tasks = [{"task_id": theirs, "metadata": expects("beta")}]
-    assert rewards([{"task_id": ours, "completion": "beta"}], tasks) == [1.0]
+def test_task_ids_are_compared_as_text():
+    for ours, theirs in [(7, "7"), ("7", 7), (7, 7), ("007", "007"), ("é🎉", "é🎉"), ("", "")]:
+        tasks = [{"task_id": theirs, "metadata": expects("beta")}]
+        assert rewards([{"task_id": ours, "completion": "beta"}], tasks) == [1.0]
 
 
 NO_TASK = pytest.mark.filterwarnings("ignore:no rollout finds its task:assay.AssayWarning")
@@ -180,9 +180,8 @@ def test_a_rollout_that_cannot_be_scored_says_why(completion, tasks, error):
     assert scored.select("reward", "error").rows() == [(1.0 if error is None else None, error)]
 
 
-@pytest.mark.parametrize(
-    ("rollouts", "tasks", "fact", "hint"),
-    [
+def test_tables_that_cannot_be_joined_are_refused():
+    for rollouts, tasks, fact, hint in [
         (
             ROLLOUTS,
             [*TASKS, {"task_id": "b"}],
@@ -213,26 +212,23 @@ def test_a_rollout_that_cannot_be_scored_says_why(completion, tasks, error):
             "The rollouts have no `task_id` to join their tasks on. Columns: completion.",
             "Rename a column with --map task_id=COLUMN.",
         ),
-    ],
-)
-def test_tables_that_cannot_be_joined_are_refused(rollouts, tasks, fact, hint):
-    with pytest.raises(assay.InputError) as refused:
-        assay.score(rollouts, SPEC, tasks=tasks)
-    assert refused.value.text == f"{fact}\n\n{hint}"
+    ]:
+        with pytest.raises(assay.InputError) as refused:
+            assay.score(rollouts, SPEC, tasks=tasks)
+        assert refused.value.text == f"{fact}\n\n{hint}"
 
 
-@pytest.mark.parametrize("ident", [["a"], {"a": 1}], ids=["list", "mapping"])
-@pytest.mark.parametrize("of", ["rollout", "task"])
-def test_an_id_that_is_not_a_scalar_is_refused_by_its_column(ident, of):
-    rollouts = [{"task_id": ident if of == "rollout" else "a", "completion": "x"}]
-    tasks = [{"task_id": ident if of == "task" else "a", "metadata": {}}]
-    with pytest.raises(assay.ColumnsError, match="`task_id`"):
-        assay.score(rollouts, SPEC, tasks=tasks)
+def test_an_id_that_is_not_a_scalar_is_refused_by_its_column():
+    for of in ["rollout", "task"]:
+        for ident in [["a"], {"a": 1}]:
+            rollouts = [{"task_id": ident if of == "rollout" else "a", "completion": "x"}]
+            tasks = [{"task_id": ident if of == "task" else "a", "metadata": {}}]
+            with pytest.raises(assay.ColumnsError, match="`task_id`"):
+                assay.score(rollouts, SPEC, tasks=tasks)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
+def test_a_task_file_that_cannot_be_read_is_named(tmp_path):
+    for name, content, said in [
         ("tasks.yaml", None, ": No such file or directory."),
         ("tasks.yaml", "", ": expected a list of tasks, or `tasks:` with a list."),
         ("tasks.yaml", "tasks: 5", ": expected a list of tasks, or `tasks:` with a list."),
@@ -246,18 +242,16 @@ def test_an_id_that_is_not_a_scalar_is_refused_by_its_column(ident, of):
         ("set/a/task.json", "[" * 100_000, ": not readable JSON: nested too deeply."),
         ("set/a/task.json", "9" * 5000, ": not readable JSON: a number with too many digits."),
         ("set/a/task.json", "[]", ": a task must be a JSON object, not list."),
-    ],
-)
-def test_a_task_file_that_cannot_be_read_is_named(tmp_path, name, content, said):
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if content is not None:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    if path.suffix == ".json":
-        (tmp_path / "set" / "dataset.toml").touch()
-    with pytest.raises(assay.InputError) as refused:
-        load_tasks(tmp_path / "set" if path.suffix == ".json" else path)
-    assert refused.value.text.startswith(f"{path}{said}")
+    ]:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content is not None:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if path.suffix == ".json":
+            (tmp_path / "set" / "dataset.toml").touch()
+        with pytest.raises(assay.InputError) as refused:
+            load_tasks(tmp_path / "set" if path.suffix == ".json" else path)
+        assert refused.value.text.startswith(f"{path}{said}")
 
 
 def test_a_harbor_folder_without_tasks_is_refused(tmp_path):
@@ -283,24 +277,21 @@ def test_where_the_task_says_nothing_the_rollout_s_own_words_hold():
     assert out["reward"].to_list() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("own", "said"),
-    [
+def test_a_run_says_when_tasks_and_rollouts_both_have_a_column():
+    for own, said in [
         (None, []),
         ("{}", ["the task table's `metadata` is used; the rollouts' column is used only where the task has null"]),
         (
             pl.Series([{"a": 1}]),
             ["the task table's `metadata` is used; the rollouts' column is ignored, because its type differs"],
         ),
-    ],
-)
-def test_a_run_says_when_tasks_and_rollouts_both_have_a_column(own, said):
-    rollouts = pl.DataFrame({"task_id": ["a"], "completion": ["y"], "model": ["m"]})
-    if own is not None:
-        rollouts = rollouts.with_columns(metadata=own if isinstance(own, pl.Series) else pl.lit(own))
-    tasks = [{"task_id": "a", "model": "n", "completion": "z", "metadata": '{"expectations": [{"text": "y"}]}'}]
-    found = assay.score_file(rollouts, {"checks": [{"type": "task_expectations"}]}, tasks=tasks)
-    assert (found.notes, found.mean_reward) == (said, 1.0)
+    ]:
+        rollouts = pl.DataFrame({"task_id": ["a"], "completion": ["y"], "model": ["m"]})
+        if own is not None:
+            rollouts = rollouts.with_columns(metadata=own if isinstance(own, pl.Series) else pl.lit(own))
+        tasks = [{"task_id": "a", "model": "n", "completion": "z", "metadata": '{"expectations": [{"text": "y"}]}'}]
+        found = assay.score_file(rollouts, {"checks": [{"type": "task_expectations"}]}, tasks=tasks)
+        assert (found.notes, found.mean_reward) == (said, 1.0)
 
 
 def test_the_float_that_pandas_makes_of_an_integer_finds_its_task():

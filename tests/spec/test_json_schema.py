@@ -56,35 +56,34 @@ def refused(spec):
         return True
 
 
-@pytest.mark.parametrize("checks", [(), (Says,)])
-def test_the_schema_is_a_valid_draft_07_schema_and_plain_json(checks):
-    schema = json_schema(checks)
-    jsonschema.Draft7Validator.check_schema(schema)
-    assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
-    assert json.loads(json.dumps(schema)) == schema
+def test_the_schema_is_a_valid_draft_07_schema_and_plain_json():
+    for checks in [(), (Says,)]:
+        schema = json_schema(checks)
+        jsonschema.Draft7Validator.check_schema(schema)
+        assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
+        assert json.loads(json.dumps(schema)) == schema
 
 
 def test_there_are_example_specs():
     assert len(FILES) >= 4
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_schema_accepts_every_example_spec(path):
-    assert accepts(read_document(path).data)
+def test_the_schema_accepts_every_example_spec():
+    for path in FILES:
+        assert accepts(read_document(path).data)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.type)
-def test_the_schema_accepts_every_documented_example_nested_and_flat(check):
-    assert check.examples
-    for params in (example.params or {} for example in check.examples):
-        for name in (check.type, *check.traits.aliases):
-            assert accepts({"checks": [{"type": name, "params": params}]})
-            assert accepts({"checks": [{"type": name, **params}]})
+def test_the_schema_accepts_every_documented_example_nested_and_flat():
+    for check in CHECKS:
+        assert check.examples
+        for params in (example.params or {} for example in check.examples):
+            for name in (check.type, *check.traits.aliases):
+                assert accepts({"checks": [{"type": name, "params": params}]})
+                assert accepts({"checks": [{"type": name, **params}]})
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
+def test_the_schema_accepts_what_the_loader_reads():
+    for spec in [
         {"checks": [VALID]},
         {"$schema": "x", "id": "a b", "name": "", "kind": "native", "passThreshold": 0, "checks": [VALID]},
         {"pass_threshold": 1, "checks": [VALID]},
@@ -96,21 +95,17 @@ def test_the_schema_accepts_every_documented_example_nested_and_flat(check):
         {"checks": [{"type": "json_keys", "required_keys": []}]},
         {"checks": [{"type": "json_keys", "params": {"keys": ["a"]}}]},
         {"checks": [{"type": "max_length", "value": 2.5}]},
-    ],
-    ids=repr,
-)
-def test_the_schema_accepts_what_the_loader_reads(spec):
-    assert not refused(spec)
-    assert accepts(spec)
+    ]:
+        assert not refused(spec)
+        assert accepts(spec)
 
 
 def test_the_schema_accepts_an_unknown_type_with_params_of_its_own():
     assert accepts({"checks": [{"type": "nobody_knows", "whatever": 1}, VALID]})
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
+def test_the_schema_rejects_what_the_loader_refuses_or_breaks_on():
+    for spec in [
         *([], "checks", {}, {"checks": []}, {"checks": VALID}, {"checks": ["json_valid"]}, {"checks": [{}]}),
         *({"chekcs": [VALID]}, {"checks": [VALID], "passTreshold": 1}, {"checks": [VALID], "title": "x"}),
         *({"checks": [VALID], "passThreshold": value} for value in (1.5, -0.1, "1", True)),
@@ -132,26 +127,22 @@ def test_the_schema_accepts_an_unknown_type_with_params_of_its_own():
         {"checks": [{"type": "min_length", "params": {"value": "4"}}]},
         {"checks": [{"type": "json_keys", "keys": "a"}]},
         {"checks": [{"type": "json_keys", "keys": ["a", 1]}]},
-    ],
-    ids=repr,
-)
-def test_the_schema_rejects_what_the_loader_refuses_or_breaks_on(spec):
-    if isinstance(spec, dict):
-        assert refused(spec)
-    assert not accepts(spec)
+    ]:
+        if isinstance(spec, dict):
+            assert refused(spec)
+        assert not accepts(spec)
 
 
-@pytest.mark.parametrize("name", ["says", "speaks"])
-def test_the_schema_knows_a_check_class_of_ones_own(name):
-    assert accepts({"checks": [{"type": name, "word": {"text": "hi"}, "how": "loudly"}]}, (Says,))
-    assert not accepts({"checks": [{"type": name, "how": "shouting"}]}, (Says,))
-    assert not accepts({"checks": [{"type": name, "params": {"howw": "loudly"}}]}, (Says,))
-    assert accepts({"checks": [{"type": name, "how": "shouting"}]})
+def test_the_schema_knows_a_check_class_of_ones_own():
+    for name in ["says", "speaks"]:
+        assert accepts({"checks": [{"type": name, "word": {"text": "hi"}, "how": "loudly"}]}, (Says,))
+        assert not accepts({"checks": [{"type": name, "how": "shouting"}]}, (Says,))
+        assert not accepts({"checks": [{"type": name, "params": {"howw": "loudly"}}]}, (Says,))
+        assert accepts({"checks": [{"type": name, "how": "shouting"}]})
 
 
-@pytest.mark.parametrize(
-    ("check", "fits"),
-    [
+def test_the_schema_knows_what_a_check_needs():
+    for check, fits in [
         ({"type": "contains"}, False),
         ({"type": "contains", "text": "a"}, True),
         ({"type": "regex", "params": {}}, False),
@@ -159,10 +150,8 @@ def test_the_schema_knows_a_check_class_of_ones_own(name):
         ({"type": "contains", "params": None, "value": "a"}, True),
         ({"type": "json_valid", "id": None}, True),
         ({"type": "json_valid", "id": "a\nb"}, False),
-    ],
-)
-def test_the_schema_knows_what_a_check_needs(check, fits):
-    assert jsonschema.Draft7Validator(json_schema()).is_valid({"checks": [check]}) is fits
+    ]:
+        assert jsonschema.Draft7Validator(json_schema()).is_valid({"checks": [check]}) is fits
 
 
 # ── what stands around a check ──────────────────────────────────────────────────────────────────────────────────────
@@ -203,18 +192,18 @@ WRONG = [  # fields of a check that the loader refuses
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("fields", AROUND, ids=repr)
-def test_the_schema_accepts_what_the_loader_reads_around_a_check(fields):
-    spec = {"checks": [{**VALID, **fields}]}
-    assert not refused(spec)
-    assert SCHEMA.is_valid(spec)
+def test_the_schema_accepts_what_the_loader_reads_around_a_check():
+    for fields in AROUND:
+        spec = {"checks": [{**VALID, **fields}]}
+        assert not refused(spec)
+        assert SCHEMA.is_valid(spec)
 
 
-@pytest.mark.parametrize("fields", WRONG, ids=repr)
-def test_the_schema_rejects_what_the_loader_refuses_around_a_check(fields):
-    spec = {"checks": [{**VALID, **fields}]}
-    assert refused(spec)
-    assert not SCHEMA.is_valid(spec)
+def test_the_schema_rejects_what_the_loader_refuses_around_a_check():
+    for fields in WRONG:
+        spec = {"checks": [{**VALID, **fields}]}
+        assert refused(spec)
+        assert not SCHEMA.is_valid(spec)
 
 
 def _forms(written, name, step):
@@ -230,16 +219,16 @@ def _forms(written, name, step):
     return forms
 
 
-@pytest.mark.parametrize("step", steps_as_json(), ids=lambda step: step["type"])
-def test_the_schema_accepts_every_documented_step_in_each_of_its_forms(step):
-    names = [name for name, kind in STEPS.items() if kind.name == step["type"]]
-    assert step["examples"] or step["type"] == "firstOf"
-    check = "list_equals" if step["list"] else "contains"
-    for written in (example["step"] for example in step["examples"]):
-        for form in (form for name in names for form in _forms(written, name, step)):
-            spec = {"checks": [{"type": check, "value": "a", "on": [form]}]}
-            assert not refused(spec), form
-            assert SCHEMA.is_valid(spec), form
+def test_the_schema_accepts_every_documented_step_in_each_of_its_forms():
+    for step in steps_as_json():
+        names = [name for name, kind in STEPS.items() if kind.name == step["type"]]
+        assert step["examples"] or step["type"] == "firstOf"
+        check = "list_equals" if step["list"] else "contains"
+        for written in (example["step"] for example in step["examples"]):
+            for form in (form for name in names for form in _forms(written, name, step)):
+                spec = {"checks": [{"type": check, "value": "a", "on": [form]}]}
+                assert not refused(spec), form
+                assert SCHEMA.is_valid(spec), form
 
 
 def test_every_step_and_group_has_words_in_the_schema():
@@ -258,9 +247,8 @@ def test_every_step_and_group_has_words_in_the_schema():
     assert {"$ref": "#/definitions/reference"} in value["anyOf"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "fits"),
-    [
+def test_the_schema_and_the_loader_agree_on_groups_and_golds():
+    for spec, fits in [
         ({"checks": [{"type": "all_of", "checks": [VALID, {"type": "any_of", "checks": [VALID]}]}]}, True),
         ({"checks": [{"type": "at_least", "params": {"k": 1}, "checks": [VALID]}]}, True),
         ({"checks": [{"type": "at_least", "checks": [VALID]}]}, False),
@@ -288,16 +276,13 @@ def test_every_step_and_group_has_words_in_the_schema():
         ({"checks": [{"type": "regex", "pattern": {"column": "p"}}, {"type": "min_length", "value": {"column": "n"}}]}, True),
         ({"checks": [{"type": "json_keys", "keys": [{"column": "k"}]}]}, False),
         ({"checks": [{"type": "nobody", "params": {"x": 1}, "x": 1}, VALID]}, False),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_the_schema_and_the_loader_agree_on_groups_and_golds(spec, fits):
-    assert SCHEMA.is_valid(spec) is fits
-    try:
-        loads = not any(check.broken for check in load_verifier(spec).warned)
-    except SpecError:
-        loads = False
-    assert loads is fits
+    ]:  # fmt: skip
+        assert SCHEMA.is_valid(spec) is fits
+        try:
+            loads = not any(check.broken for check in load_verifier(spec).warned)
+        except SpecError:
+            loads = False
+        assert loads is fits
 
 
 def _with_typo(rng, spec):

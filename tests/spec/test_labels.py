@@ -94,7 +94,7 @@ def test_a_param_of_that_name_is_the_param():
     assert (verifier.checks[0].name, verifier.checks[0].params) == ("label", {"name": "refund"})
 
 
-@pytest.mark.parametrize("slip", [{"version": True}, {"checks": [{"type": "contains", "value": "a", "name": 3}]}])
-def test_labels_are_text(slip):
-    with pytest.raises(assay.SpecError, match="expected a string"):
-        assay.load_verifier(PLAIN | slip)
+def test_labels_are_text():
+    for slip in [{"version": True}, {"checks": [{"type": "contains", "value": "a", "name": 3}]}]:
+        with pytest.raises(assay.SpecError, match="expected a string"):
+            assay.load_verifier(PLAIN | slip)

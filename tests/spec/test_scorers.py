@@ -166,9 +166,8 @@ def test_a_function_without_a_gold_in_the_rollouts_is_refused():
         assay.score([{"completion": "a", "gold": "b"}], {"checks": [{"type": "function", "name": "exact_match"}]})
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
+def test_a_function_that_cannot_be_called_is_refused_with_its_place():
+    for check, message in [
         (
             {"type": "function", "name": "startz"},
             '$.checks[0].name: no verifier function is called "startz". Did you mean `starts`?',
@@ -179,10 +178,8 @@ def test_a_function_without_a_gold_in_the_rollouts_is_refused():
         ({"type": "starts", "expected": []}, "$.checks[0].expected: the list has no expected value"),
         ({"type": "starts", "expected": "a", "goldOn": ["lower"]}, "$.checks[0].goldOn"),
         ({"type": "starts", "expected": "a", "on": ["numbers"]}, "`numbers` gives a list"),
-    ],
-)
-def test_a_function_that_cannot_be_called_is_refused_with_its_place(check, message):
-    assert message in problems(check)
+    ]:
+        assert message in problems(check)
 
 
 def test_a_typo_of_a_functions_name_is_an_unknown_type_with_a_guess():
@@ -250,9 +247,8 @@ def test_a_missing_argument_is_refused_before_a_row_is_read():
         assay.score([{"completion": "a"}], {"checks": [{"type": REWARD("picky")}]})
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_a_spec_names_only_functions_that_the_user_has_imported_for_it():
+    for name, message in [
         (REWARD("brevty"), "spec_rewards has no reward function `brevty`. Did you mean `brevity`?"),
         (REWARD("over_all"), "sees all rollouts of an example, which only a rubric gives it"),
         (REWARD("NUMBER"), "is int, not a function"),
@@ -263,10 +259,8 @@ def test_a_missing_argument_is_refused_before_a_row_is_read():
             "a spec imports nothing, and the module os was not imported for it. If it is yours, name it: --import os",
         ),
         ("no_such_module:f", "--import no_such_module"),
-    ],
-)
-def test_a_spec_names_only_functions_that_the_user_has_imported_for_it(name, message):
-    assert message in problems({"type": name})
+    ]:
+        assert message in problems({"type": name})
 
 
 def test_a_declared_function_of_an_imported_module_needs_no_option(monkeypatch):
@@ -291,18 +285,15 @@ def test_a_verifier_class_is_named_by_its_kind_and_has_a_column_of_its_own():
     assert frame["info/v/format_only-2"][0] == '{"has_think":false,"has_answer":true}'
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
+def test_a_class_that_cannot_be_used_is_refused_with_its_place():
+    for check, message in [
         ({"kind": "format_onli"}, "$.checks[0].kind: "),
         ({"kind": "format_only", "params": {"has_think": 1}}, "$.checks[0].params.has_think: unknown field"),
         ({"kind": "in_process"}, "`type: row_verifier` runs the verifiers of the rows"),
         ({"kind": "native"}, "a check has a `type`; `kind` names a verifier class"),
         ({"kind": "format_only", "type": "contains", "value": "a"}, "unknown field `kind`"),
-    ],
-)
-def test_a_class_that_cannot_be_used_is_refused_with_its_place(check, message):
-    assert message in problems(check)
+    ]:
+        assert message in problems(check)
 
 
 def test_the_rows_own_verifier_is_a_check():
@@ -358,17 +349,17 @@ def include(name, **fields):
     return {"type": "spec", "path": f"{name}.json"} | fields
 
 
-@pytest.mark.parametrize("fields", [{}, {"combine": "mean"}, {"range": [0, 1]}, {"combine": "product", "range": None}])
-def test_a_spec_in_a_spec_scores_as_its_verifier_alone(fields, tmp_path):
-    other = PARTS | fields
-    path = write(tmp_path, other=other, v={"range": None, "combine": "sum", "checks": [include("other")]})
-    rows = [{"completion": text} for text in TEXTS]
-    verifier = assay.load_verifier(path)
-    assert_plan_conforms([verifier], rows)
-    frame, alone = assay.score(rows, verifier), assay.score(rows, tmp_path / "other.json")
-    assert frame["check/v/other"].to_list() == alone["score/other"].to_list() == frame["reward"].to_list()
-    assert frame["check/v/other.either.contains"].to_list() == alone["check/other/either.contains"].to_list()
-    assert frame["feedback"][0].splitlines() == [f"other.{line}" for line in alone["feedback"][0].splitlines()]
+def test_a_spec_in_a_spec_scores_as_its_verifier_alone(tmp_path):
+    for fields in [{}, {"combine": "mean"}, {"range": [0, 1]}, {"combine": "product", "range": None}]:
+        other = PARTS | fields
+        path = write(tmp_path, other=other, v={"range": None, "combine": "sum", "checks": [include("other")]})
+        rows = [{"completion": text} for text in TEXTS]
+        verifier = assay.load_verifier(path)
+        assert_plan_conforms([verifier], rows)
+        frame, alone = assay.score(rows, verifier), assay.score(rows, tmp_path / "other.json")
+        assert frame["check/v/other"].to_list() == alone["score/other"].to_list() == frame["reward"].to_list()
+        assert frame["check/v/other.either.contains"].to_list() == alone["check/other/either.contains"].to_list()
+        assert frame["feedback"][0].splitlines() == [f"other.{line}" for line in alone["feedback"][0].splitlines()]
 
 
 def test_the_canonical_form_has_the_content_of_the_other_spec_and_not_its_path(tmp_path):

@@ -58,9 +58,9 @@ REFUSED = [  # (text, ending, full message)
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "suffix", "said"), REFUSED)
-def test_a_refusal_says_what_and_where(message, text, suffix, said):
-    assert message(text, suffix) == said
+def test_a_refusal_says_what_and_where(message):
+    for text, suffix, said in REFUSED:
+        assert message(text, suffix) == said
 
 
 PLACES = [  # (check in YAML, the problem): typos in each place that the pipeline around a check has
@@ -87,11 +87,11 @@ PLACES = [  # (check in YAML, the problem): typos in each place that the pipelin
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fields", "problem"), PLACES)
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_typo_around_a_check_is_one_problem_with_its_place_and_a_guess(message, fields, problem, strict):
-    said = message(f"checks:\n- {{type: json_valid, {fields}}}\n", ".yaml", strict=strict)
-    assert said == f"spec.yaml: 1 problem\n  $.checks[0].{problem}"
+def test_a_typo_around_a_check_is_one_problem_with_its_place_and_a_guess(message):
+    for strict in [False, True]:
+        for fields, problem in PLACES:
+            said = message(f"checks:\n- {{type: json_valid, {fields}}}\n", ".yaml", strict=strict)
+            assert said == f"spec.yaml: 1 problem\n  $.checks[0].{problem}"
 
 
 GOLDS = [  # (params in YAML, the problem)
@@ -132,25 +132,22 @@ GROUPS = [  # (group in YAML, the problem)
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("check", "name"),
-    [
+def test_what_a_check_reads_is_the_same_on_every_row(message):
+    for check, name in [
         ("choice, value: B", "letters"),
         ("list_equals, value: a", "sep"),
         ("number, value: 1", "at"),
         ("tool_calls, value: []", "format"),
         ("tool_f1, value: []", "scope"),
-    ],
-)
-def test_what_a_check_reads_is_the_same_on_every_row(message, check, name):
-    kind = check.partition(",")[0]
-    problem = f"spec.yaml: 1 problem\n  $.checks[0].{name} (line 2): `{name}` of `{kind}` is the same on every row, not {{column: …}}"
-    assert message(f"checks:\n- {{type: {check}, {name}: {{column: n}}}}\n", ".yaml") == problem
+    ]:
+        kind = check.partition(",")[0]
+        problem = f"spec.yaml: 1 problem\n  $.checks[0].{name} (line 2): `{name}` of `{kind}` is the same on every row, not {{column: …}}"
+        assert message(f"checks:\n- {{type: {check}, {name}: {{column: n}}}}\n", ".yaml") == problem
 
 
-@pytest.mark.parametrize(("group", "problem"), GROUPS)
-def test_a_mistake_in_a_group_is_one_problem_with_its_place(message, group, problem):
-    assert message(f"checks:\n- {group}\n", ".yaml") == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"
+def test_a_mistake_in_a_group_is_one_problem_with_its_place(message):
+    for group, problem in GROUPS:
+        assert message(f"checks:\n- {group}\n", ".yaml") == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"
 
 
 def test_groups_nest_to_depth_eight(message):
@@ -162,17 +159,14 @@ def test_groups_nest_to_depth_eight(message):
     assert said == f"spec.json: 1 problem\n  $.checks[0]{'.checks[0]' * 8} (line 1): groups are nested more than 8 deep"
 
 
-@pytest.mark.parametrize(
-    ("check", "warning"),
-    [
+def test_checks_in_groups_and_conditions_are_warned_of():
+    for check, warning in [
         ({"type": "contains", "value": ["${a}", "b"]}, "contains: `${a}` is plain text here; to take it from the row, write {column: a} or {template: …}"),
         ({"type": "all_of", "checks": [VALID, {"type": "jsn_valid"}]}, 'all_of.jsn_valid: skipped, unknown check type "jsn_valid". Did you mean `json_valid`?'),
         ({"type": "all_of", "checks": [{"type": "contains"}]}, "all_of.contains: broken: ValueError: params.value is missing; it scores 0.0 on every row"),
         ({"when": {"check": {"type": "contains"}}, **VALID}, "json_valid.when: broken: ValueError: params.value is missing; it scores 0.0 on every row"),
-    ],
-)  # fmt: skip
-def test_checks_in_groups_and_conditions_are_warned_of(check, warning):
-    assert load_verifier({"checks": [check]}).warnings == (f"verifier/{warning}",)
+    ]:  # fmt: skip
+        assert load_verifier({"checks": [check]}).warnings == (f"verifier/{warning}",)
 
 
 MANY = """{
@@ -203,57 +197,50 @@ REFUSED_BY_STRICT = [  # (text, ending, full message)
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "suffix", "said"), REFUSED_BY_STRICT)
-def test_strict_says_why_a_check_cannot_run(message, text, suffix, said):
-    assert message(text, suffix, strict=True) == said
+def test_strict_says_why_a_check_cannot_run(message):
+    for text, suffix, said in REFUSED_BY_STRICT:
+        assert message(text, suffix, strict=True) == said
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_refusal_helps(message):
+    for text, words in [
         ("checks:\n- tipe: contains\n", "Did you mean `type`?"),  # a misspelt field is misspelt whatever its name
         ("checks:\n- type: contain\n", "Did you mean `contains`?"),  # else nobody knows why no check can run
         (CHECKS + "- type: nobody_knows\n  weigth: 2\n  params: {}\n", "Did you mean `weight`?"),
-    ],
-)
-def test_a_refusal_helps(message, text, words):
-    assert words in message(text, ".yaml")
+    ]:
+        assert words in message(text, ".yaml")
 
 
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
+def test_flat_params_beside_an_object_and_params_of_a_check_without_any_are_refused(message):
+    for text, start in [
         ("checks:\n- type: contains\n  value: x\n  params: {}\n", "$.checks[0].value (line 3): "),
         (
             "checks:\n- type: equals\n  params: {text: x}\n  case_sensitive: true\n",
             "$.checks[0].case_sensitive (line 4): ",
         ),
         (CHECKS + "  params:\n    indent: 2\n", "$.checks[0].params.indent (line 4): "),
-    ],
-)
-def test_flat_params_beside_an_object_and_params_of_a_check_without_any_are_refused(message, text, start):
-    said = message(text, ".yaml")
-    assert said.startswith(f"spec.yaml: 1 problem\n  {start}unknown field")
-    assert "Known: ." not in said
+    ]:
+        said = message(text, ".yaml")
+        assert said.startswith(f"spec.yaml: 1 problem\n  {start}unknown field")
+        assert "Known: ." not in said
 
 
 def test_a_list_that_is_none_is_one_problem(message):
     assert message("checks: json_valid\n", ".yaml").startswith("spec.yaml: 1 problem\n")
 
 
-@pytest.mark.parametrize("key", ["\\u001b[2J", "\\ud800", "\\u0000", "\\u202e", "a\\nb"])
-def test_a_message_holds_no_character_that_a_terminal_obeys_or_utf8_refuses(message, key):
-    said = message(f'{{"checks": [{{"type": "json_valid", "{key}": 1}}]}}', ".json")
-    assert said.replace("\n", " ").isprintable()
-    assert len(said.splitlines()) == 2
+def test_a_message_holds_no_character_that_a_terminal_obeys_or_utf8_refuses(message):
+    for key in ["\\u001b[2J", "\\ud800", "\\u0000", "\\u202e", "a\\nb"]:
+        said = message(f'{{"checks": [{{"type": "json_valid", "{key}": 1}}]}}', ".json")
+        assert said.replace("\n", " ").isprintable()
+        assert len(said.splitlines()) == 2
 
 
 # ── checks that cannot run ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("check", "problem"),
-    [
+def test_a_value_a_check_cannot_use_makes_a_broken_check_which_strict_refuses():
+    for check, problem in [
         ({"type": "contains"}, "ValueError: params.value is missing"),
         ({"type": "contains", "value": None}, "TypeError: params.value is null, not a string"),
         ({"type": "contains", "value": 5}, "TypeError: params.value is a number (5), not a string"),
@@ -275,30 +262,24 @@ def test_a_message_holds_no_character_that_a_terminal_obeys_or_utf8_refuses(mess
         ({"type": "regex", "pattern": "(a"}, "PatternError: missing ), unterminated subpattern at position 0"),
         ({"type": "regex", "pattern": "a" + "{9999999999}"}, "OverflowError: the repetition number is too large"),
         ({"type": "json_valid", "params": []}, "TypeError: params is a list, not an object"),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_a_value_a_check_cannot_use_makes_a_broken_check_which_strict_refuses(check, problem):
-    found = load_verifier({"checks": [check]})
-    assert found.warnings == (f"verifier/{check['type']}: broken: {problem}; it scores 0.0 on every row",)
-    assert (found.checks[0].broken, len(found.runnable)) == (problem, 1)
-    with pytest.raises(SpecError) as caught:
-        load_verifier({"checks": [check]}, strict=True)
-    assert [said.split(": ", 1)[1] for said in caught.value.problems] == [f"the check cannot run: {problem}"]
+    ]:  # fmt: skip
+        found = load_verifier({"checks": [check]})
+        assert found.warnings == (f"verifier/{check['type']}: broken: {problem}; it scores 0.0 on every row",)
+        assert (found.checks[0].broken, len(found.runnable)) == (problem, 1)
+        with pytest.raises(SpecError) as caught:
+            load_verifier({"checks": [check]}, strict=True)
+        assert [said.split(": ", 1)[1] for said in caught.value.problems] == [f"the check cannot run: {problem}"]
 
 
-@pytest.mark.parametrize(
-    ("name", "note"),
-    [
+def test_an_unknown_type_is_skipped_noted_and_left_out_of_the_weights():
+    for name, note in [
         ("contain", 'skipped, unknown check type "contain". Did you mean `contains`?'),
         ("nobody", 'skipped, unknown check type "nobody"'),
         ("broken", 'skipped, unknown check type "broken"'),
-    ],
-)
-def test_an_unknown_type_is_skipped_noted_and_left_out_of_the_weights(name, note):
-    found = load_verifier({"checks": [{"type": name, "weight": 9, "anything": 1}, VALID]})
-    assert (found.checks[0].note, found.warnings) == (note, (f"verifier/{name}: {note}",))
-    assert [check.id for check in found.runnable] == ["json_valid"]
+    ]:
+        found = load_verifier({"checks": [{"type": name, "weight": 9, "anything": 1}, VALID]})
+        assert (found.checks[0].note, found.warnings) == (note, (f"verifier/{name}: {note}",))
+        assert [check.id for check in found.runnable] == ["json_valid"]
 
 
 # ── one problem, one message ────────────────────────────────────────────────────────────────────────────────────────────
@@ -319,17 +300,17 @@ FAULTY = [  # (type, params that are right, what is wrong, its message)
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "right", "wrong", "fault"), FAULTY)
-def test_a_fault_is_reported_once(kind, right, wrong, fault):
-    spec = {"checks": [{"type": kind, **right, **wrong}]}
-    with pytest.raises(SpecError) as refused:
-        load_verifier(spec, strict=True)
-    (problem,) = refused.value.problems
-    assert problem.count("Error: ") == 1
-    if fault is not None:
-        assert problem == f"$.checks[0]: the check cannot run: {fault}"
-    (warning,) = load_verifier(spec).warnings
-    assert warning.count("Error: ") == 1
+def test_a_fault_is_reported_once():
+    for kind, right, wrong, fault in FAULTY:
+        spec = {"checks": [{"type": kind, **right, **wrong}]}
+        with pytest.raises(SpecError) as refused:
+            load_verifier(spec, strict=True)
+        (problem,) = refused.value.problems
+        assert problem.count("Error: ") == 1
+        if fault is not None:
+            assert problem == f"$.checks[0]: the check cannot run: {fault}"
+        (warning,) = load_verifier(spec).warnings
+        assert warning.count("Error: ") == 1
 
 
 GOLDS = [
@@ -339,15 +320,17 @@ GOLDS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "gold"), GOLDS)
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_misspelt_gold_is_not_missing_too(kind, gold, strict, inside):
-    params = {f"{gold.rstrip('_')}x": "a"}
-    with pytest.raises(SpecError) as refused:
-        load_verifier({"checks": [{"type": kind, **({"params": params} if inside else params)}]}, strict=strict)
-    (problem,) = refused.value.problems
-    assert f"Did you mean `{gold.rstrip('_')}`?" in problem
+def test_a_misspelt_gold_is_not_missing_too():
+    for inside in [False, True]:
+        for strict in [False, True]:
+            for kind, gold in GOLDS:
+                params = {f"{gold.rstrip('_')}x": "a"}
+                with pytest.raises(SpecError) as refused:
+                    load_verifier(
+                        {"checks": [{"type": kind, **({"params": params} if inside else params)}]}, strict=strict
+                    )
+                (problem,) = refused.value.problems
+                assert f"Did you mean `{gold.rstrip('_')}`?" in problem
 
 
 def test_what_else_is_wrong_beside_a_misspelt_param_is_told():

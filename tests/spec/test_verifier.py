@@ -79,20 +79,19 @@ CANONICAL = (
 )
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_json_yaml_toml_and_a_dict_give_the_same_verifier(tmp_path, name):
-    (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8")
-    found = load_verifier(tmp_path / name)
-    of_dict = load_verifier(json.loads(WRITTEN["v.json"]))
-    assert found.canonical == CANONICAL
-    assert found.sha256 == "db021312702b2fd8831b05a21a8879874e00f533489079a149cfc061c8be5ad2"
-    assert (found, hash(found), found.sha256) == (of_dict, hash(of_dict), of_dict.sha256)
-    assert load_verifier(json.loads(CANONICAL)) == found
+def test_json_yaml_toml_and_a_dict_give_the_same_verifier(tmp_path):
+    for name, text in WRITTEN.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        found = load_verifier(tmp_path / name)
+        of_dict = load_verifier(json.loads(WRITTEN["v.json"]))
+        assert found.canonical == CANONICAL
+        assert found.sha256 == "db021312702b2fd8831b05a21a8879874e00f533489079a149cfc061c8be5ad2"
+        assert (found, hash(found), found.sha256) == (of_dict, hash(of_dict), of_dict.sha256)
+        assert load_verifier(json.loads(CANONICAL)) == found
 
 
-@pytest.mark.parametrize(
-    ("check", "same"),
-    [
+def test_a_check_may_be_spelt_in_several_ways():
+    for check, same in [
         ({"type": "contains", "value": "a"}, {"type": "contains", "params": {"value": "a"}}),
         ({"type": "contains", "value": "a"}, {"type": "contains", "value": "a", "params": None}),
         ({"type": "contains", "value": "a"}, {"type": "contains", "text": "a", "caseSensitive": False}),
@@ -106,12 +105,10 @@ def test_json_yaml_toml_and_a_dict_give_the_same_verifier(tmp_path, name):
         ({"type": "not_contains", "id": "x", "value": "a"}, {"type": "must_not_contain", "id": "x", "value": "a"}),
         ({"type": "equals", "id": "x", "value": "a"}, {"type": "exact_match", "id": "x", "value": "a"}),
         ({"type": "shouts", "id": "x", "atLeast": 2}, {"type": "yells", "id": "x", "params": {"least": 2}}),
-    ],
-)  # fmt: skip
-def test_a_check_may_be_spelt_in_several_ways(check, same):
-    one, other = (load_verifier(spec(written), checks=[Shouts]) for written in (check, same))
-    assert (one.canonical, one.sha256, one) == (other.canonical, other.sha256, other)
-    assert one.warnings == other.warnings == ()
+    ]:  # fmt: skip
+        one, other = (load_verifier(spec(written), checks=[Shouts]) for written in (check, same))
+        assert (one.canonical, one.sha256, one) == (other.canonical, other.sha256, other)
+        assert one.warnings == other.warnings == ()
 
 
 BASE = {"id": "v", "checks": [{"id": "a", "type": "contains", "value": "x"}, {"id": "b", "type": "json_valid"}]}
@@ -123,21 +120,17 @@ def changed(at=None, **fields):
     return {**BASE, "checks": [{**check, **(fields if at == n else {})} for n, check in enumerate(BASE["checks"])]}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_whatever_changes_the_rewards_changes_the_canonical_form_and_its_hash():
+    for other in [
         *(changed(id="w"), changed(name="w"), changed(passThreshold=0.5), changed(checks=BASE["checks"][::-1])),
         *(changed(0, id="z"), changed(0, weight=2), changed(0, required=True), changed(0, negate=True)),
         *(changed(0, value="X"), changed(0, caseSensitive=True), changed(0, type="equals"), changed(0, value=1)),
         *(changed(0, type="nobody_knows"), changed(1, params=[]), changed(checks=BASE["checks"][:1])),
-    ],
-    ids=repr,
-)
-def test_whatever_changes_the_rewards_changes_the_canonical_form_and_its_hash(other):
-    one, two = load_verifier(BASE), load_verifier(other)
-    assert one != two
-    assert one.canonical != two.canonical
-    assert one.sha256 != two.sha256
+    ]:
+        one, two = load_verifier(BASE), load_verifier(other)
+        assert one != two
+        assert one.canonical != two.canonical
+        assert one.sha256 != two.sha256
 
 
 def test_a_date_that_breaks_a_check_is_not_hashed_as_the_text_that_does_not(tmp_path):
@@ -158,11 +151,11 @@ def test_a_verifier_is_a_key_and_survives_pickling():
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["refund quality.json", "v.2.json", "Ünï.json"])
-def test_the_id_of_a_file_is_its_stem_and_the_name_is_the_id(tmp_path, name):
-    (tmp_path / name).write_text(json.dumps(spec(VALID)))
-    found = load_verifier(str(tmp_path / name))
-    assert (found.id, found.name, found.source) == (name[:-5], name[:-5], str(tmp_path / name))
+def test_the_id_of_a_file_is_its_stem_and_the_name_is_the_id(tmp_path):
+    for name in ["refund quality.json", "v.2.json", "Ünï.json"]:
+        (tmp_path / name).write_text(json.dumps(spec(VALID)))
+        found = load_verifier(str(tmp_path / name))
+        assert (found.id, found.name, found.source) == (name[:-5], name[:-5], str(tmp_path / name))
 
 
 def test_the_id_of_a_dict_is_verifier_unless_it_says():
@@ -171,18 +164,15 @@ def test_the_id_of_a_dict_is_verifier_unless_it_says():
     assert load_verifier(spec(VALID, id="x", name="Y")).name == "Y"
 
 
-@pytest.mark.parametrize(
-    ("given", "ids"),
-    [
+def test_a_check_without_an_id_is_called_by_its_type():
+    for given, ids in [
         ((None, None, None), ["json_valid", "json_valid-2", "json_valid-3"]),
         ((None, "x", None), ["json_valid", "x", "json_valid-2"]),
         ((None, "json_valid", None), ["json_valid-2", "json_valid", "json_valid-3"]),
         (("json_valid-2", None, None), ["json_valid-2", "json_valid", "json_valid-3"]),
-    ],
-)
-def test_a_check_without_an_id_is_called_by_its_type(given, ids):
-    found = load_verifier(spec(*({**VALID, "id": ident} for ident in given)))
-    assert [check.id for check in found.checks] == ids
+    ]:
+        found = load_verifier(spec(*({**VALID, "id": ident} for ident in given)))
+        assert [check.id for check in found.checks] == ids
 
 
 def test_names_of_many_checks_are_found_without_trying_all(monkeypatch):
@@ -205,18 +195,15 @@ def test_a_check_class_of_ones_own_is_known_by_its_type():
     assert score([{"completion": "!!"}, {"completion": "!"}], found)["reward"].to_list() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("classes", "said"),
-    [
+def test_two_check_classes_of_one_name_are_refused():
+    for classes, said in [
         ([named("contains")], 'Two check types are called "contains": Contains and Other.'),
         ([named("exact_match")], 'Two check types are called "exact_match": Equals and Other.'),
         ([Shouts, named("yells")], 'Two check types are called "yells": Shouts and Other.'),
-    ],
-)
-def test_two_check_classes_of_one_name_are_refused(classes, said):
-    with pytest.raises(SpecError) as caught:
-        load_verifier(spec(VALID), checks=classes)
-    assert str(caught.value) == said
+    ]:
+        with pytest.raises(SpecError) as caught:
+            load_verifier(spec(VALID), checks=classes)
+        assert str(caught.value) == said
 
 
 def test_verifiers_of_two_classes_of_one_name_differ():
@@ -256,22 +243,22 @@ def test_what_is_wrong_with_several_verifiers_is_said_together():
 # ── strictness, numbers, depth ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("check", [{"type": "regex", "pattern": "["}, {"type": "nobody_knows"}])
-def test_strict_also_refuses_a_verifier_that_is_already_loaded(check):
-    with pytest.raises(SpecError):
-        load_verifier(load_verifier(spec(check, VALID)), strict=True)
+def test_strict_also_refuses_a_verifier_that_is_already_loaded():
+    for check in [{"type": "regex", "pattern": "["}, {"type": "nobody_knows"}]:
+        with pytest.raises(SpecError):
+            load_verifier(load_verifier(spec(check, VALID)), strict=True)
 
 
-@pytest.mark.parametrize("weights", [(0, 1), (0.0, 1e-300), (1, 1e308), (10**22, 2), (None, 0)])
-def test_weights_are_finite_numbers_of_which_some_may_be_0(weights):
-    found = load_verifier(spec(*({**VALID, "weight": weight} for weight in weights)))
-    assert [check.weight for check in found.checks] == [1.0 if weight is None else weight for weight in weights]
+def test_weights_are_finite_numbers_of_which_some_may_be_0():
+    for weights in [(0, 1), (0.0, 1e-300), (1, 1e308), (10**22, 2), (None, 0)]:
+        found = load_verifier(spec(*({**VALID, "weight": weight} for weight in weights)))
+        assert [check.weight for check in found.checks] == [1.0 if weight is None else weight for weight in weights]
 
 
-@pytest.mark.parametrize(("given", "read"), [(0, 0.0), (1, 1.0), (0.9, 0.9), (None, 1.0)])
-def test_a_pass_threshold_of_0_is_honoured(given, read):
-    found = load_verifier(spec(VALID, passThreshold=given))
-    assert (type(found.pass_threshold), found.pass_threshold) == (float, read)
+def test_a_pass_threshold_of_0_is_honoured():
+    for given, read in [(0, 0.0), (1, 1.0), (0.9, 0.9), (None, 1.0)]:
+        found = load_verifier(spec(VALID, passThreshold=given))
+        assert (type(found.pass_threshold), found.pass_threshold) == (float, read)
 
 
 def test_a_dict_nested_too_deeply_or_holding_itself_is_refused():

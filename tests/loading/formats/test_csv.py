@@ -28,35 +28,37 @@ def read(path):
     return opened.frame.collect(), list(opened.notes)
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-@pytest.mark.parametrize("delimiter", list(NAMES))
-@pytest.mark.parametrize("bom", ["", "\ufeff"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_the_delimiter_is_found_in_the_header(tmp_path, ending, delimiter, bom, line_end):
-    path = tmp_path / f"rows.{ending}"
-    text = bom + "id,completion,n\n1,a,x\n2,b,\n".replace(",", delimiter).replace("\n", line_end)
-    path.write_bytes(text.encode())
-    frame, notes = read(path)
-    assert frame.to_dicts() == [{"id": "1", "completion": "a", "n": "x"}, {"id": "2", "completion": "b", "n": None}]
-    usual = {"csv": ",", "tsv": "\t"}[ending]
-    shown = "" if delimiter == "\t" else f" ({delimiter})"
-    told = [f"{path}: the delimiter in its header is the {NAMES[delimiter]}{shown}"]
-    assert notes == ([] if delimiter == usual else told)
+def test_the_delimiter_is_found_in_the_header(tmp_path):
+    for line_end in ["\n", "\r\n"]:
+        for bom in ["", "\ufeff"]:
+            for delimiter in list(NAMES):
+                for ending in ["csv", "tsv"]:
+                    path = tmp_path / f"rows.{ending}"
+                    text = bom + "id,completion,n\n1,a,x\n2,b,\n".replace(",", delimiter).replace("\n", line_end)
+                    path.write_bytes(text.encode())
+                    frame, notes = read(path)
+                    assert frame.to_dicts() == [
+                        {"id": "1", "completion": "a", "n": "x"},
+                        {"id": "2", "completion": "b", "n": None},
+                    ]
+                    usual = {"csv": ",", "tsv": "\t"}[ending]
+                    shown = "" if delimiter == "\t" else f" ({delimiter})"
+                    told = [f"{path}: the delimiter in its header is the {NAMES[delimiter]}{shown}"]
+                    assert notes == ([] if delimiter == usual else told)
 
 
-@pytest.mark.parametrize("delimiter", list(NAMES))
-@pytest.mark.parametrize("other", list(NAMES))
-def test_quoted_names_and_texts_may_hold_any_delimiter(tmp_path, delimiter, other):
-    path = tmp_path / "rows.csv"
-    path.write_text(table(delimiter, id=f"i{other}d{other}{other}"), newline="")
-    assert read(path)[0]["completion"].to_list() == [row["completion"] for row in ROWS]
-    path.write_text(table(delimiter), newline="")
-    assert read(path)[0]["completion"].to_list() == [row["completion"] for row in ROWS]
+def test_quoted_names_and_texts_may_hold_any_delimiter(tmp_path):
+    for other in list(NAMES):
+        for delimiter in list(NAMES):
+            path = tmp_path / "rows.csv"
+            path.write_text(table(delimiter, id=f"i{other}d{other}{other}"), newline="")
+            assert read(path)[0]["completion"].to_list() == [row["completion"] for row in ROWS]
+            path.write_text(table(delimiter), newline="")
+            assert read(path)[0]["completion"].to_list() == [row["completion"] for row in ROWS]
 
 
-@pytest.mark.parametrize(
-    ("text", "delimiter"),
-    [
+def test_the_delimiter_is_what_the_header_has_most_of_and_the_first_row_as_many():
+    for text, delimiter in [
         ("completion\na;b\n", ","),
         ("id,completion\n1;2,a;b\n", ","),
         ("id,tags (a;b;c)\n1,x\n", ","),
@@ -70,10 +72,8 @@ def test_quoted_names_and_texts_may_hold_any_delimiter(tmp_path, delimiter, othe
         ("a,b\tc\n1\t2", "\t"),
         ('a,b\n"1', ","),
         ("a;b\n\n1;2\n", ";"),
-    ],
-)
-def test_the_delimiter_is_what_the_header_has_most_of_and_the_first_row_as_many(text, delimiter):
-    assert delimiter_of(text.encode(), "x.csv", whole=True) == delimiter
+    ]:
+        assert delimiter_of(text.encode(), "x.csv", whole=True) == delimiter
 
 
 def test_a_first_row_that_is_cut_off_or_very_long_decides_nothing():

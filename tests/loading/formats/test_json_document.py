@@ -122,9 +122,8 @@ def test_documents_are_read_in_memory_to_files_and_in_parts(tmp_path, indent, en
     assert pl.read_parquet(tmp_path / "parts" / "*.parquet").equals(pl.concat([expected, expected]))
 
 
-@pytest.mark.parametrize(
-    ("content", "rows", "note"),
-    [
+def test_an_object_is_a_record_or_holds_one_list_of_records(tmp_path):
+    for content, rows, note in [
         ('{"completion": "b", "n": 1}', 1, ""),
         ('{"completion": [{"role": "assistant", "content": "b"}], "answer": ["x"]}', 1, ""),
         ('{"answer": ["x"], "completion": [{"role": "assistant", "content": "b"}]}', 1, ""),
@@ -132,22 +131,19 @@ def test_documents_are_read_in_memory_to_files_and_in_parts(tmp_path, indent, en
         ('{"data": [{"completion": "b"}, {"completion": "b"}]}', 2, "data"),
         ('{"schema": {"fields": [{"n": 1}]}, "da\\"ta": [{"completion": "b"}], "tags": ["x"]}', 1, 'da"ta'),
         ('{"x": [], "data": [{"completion": "b"}], "messages": [{"role": "user"}]}', 1, "data"),
-    ],
-)
-def test_an_object_is_a_record_or_holds_one_list_of_records(tmp_path, content, rows, note):
-    path = written(tmp_path, content)
-    opened = open_rollouts(path, Reading())
-    assert assay.score(path, SPEC)["reward"].to_list() == [1.0] * rows
-    told = [f"{path}: the rows are the elements of its list `{note}`"] if note else []
-    assert [one for one in opened.notes if "the rows are" in one] == told
+    ]:
+        path = written(tmp_path, content)
+        opened = open_rollouts(path, Reading())
+        assert assay.score(path, SPEC)["reward"].to_list() == [1.0] * rows
+        told = [f"{path}: the rows are the elements of its list `{note}`"] if note else []
+        assert [one for one in opened.notes if "the rows are" in one] == told
 
 
 COLUMNS = "the object holds columns, not records.\n\nWrite an array of objects; with pandas: df.to_json(PATH, orient='records')."
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_what_is_no_document_of_records_is_refused_with_its_place_and_a_way_out(tmp_path):
+    for content, message in [
         ("", ": the file is empty."),
         ("\ufeff \n", ": the file is blank."),
         ("[]", ": the array is empty."),
@@ -178,11 +174,9 @@ COLUMNS = "the object holds columns, not records.\n\nWrite an array of objects; 
         ("hello", ': is text that begins with "hello", not JSON.'),
         (b"PAR1\x15\x04", ": is a parquet file, not JSON.\n\nName it .parquet."),
         ('[{"completion": "b"}]'.encode("utf-16"), ": is UTF-16 text, not JSON.\n\nSave it as UTF-8."),
-    ],
-)
-def test_what_is_no_document_of_records_is_refused_with_its_place_and_a_way_out(tmp_path, content, message):
-    path = written(tmp_path, content)
-    assert said(path).startswith(f"{path}{message}")
+    ]:
+        path = written(tmp_path, content)
+        assert said(path).startswith(f"{path}{message}")
 
 
 def test_a_document_cut_off_anywhere_is_refused(tmp_path):
@@ -273,9 +267,8 @@ ARRAY = (
 )
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_file_of_another_kind_named_jsonl_is_told_as_what_it_is(tmp_path):
+    for content, message in [
         (json.dumps(ROWS), ARRAY),
         (json.dumps(ROWS, indent=2), ARRAY),
         ("\ufeff\n[\n" + ",\n".join(map(json.dumps, ROWS)) + "\n]\n", ARRAY),
@@ -292,32 +285,27 @@ ARRAY = (
         (b"PK\x03\x04\x14\x00", "is a workbook or another zip archive, not JSON lines."),
         (b"\x00\x01\x02\n\x00", "is binary data, not JSON lines."),
         ("version https://git-lfs.github.com/spec/v1\noid x\n", "is a Git LFS pointer, not JSON lines."),
-    ],
-)
-def test_a_file_of_another_kind_named_jsonl_is_told_as_what_it_is(tmp_path, content, message):
-    path = written(tmp_path, content, "rows.jsonl")
-    assert said(path).startswith(f"{path}: {message}")
-    packed = written(tmp_path, gzip.compress(path.read_bytes()), "rows.jsonl.gz")
-    assert said(packed).startswith(f"{packed}: {message}")
-    good = written(tmp_path, '{"completion": "b"}\n', "a.jsonl")
-    assert assay.score([good, path], SPEC, skip_bad_files=True)["reward"].to_list() == [1.0]
+    ]:
+        path = written(tmp_path, content, "rows.jsonl")
+        assert said(path).startswith(f"{path}: {message}")
+        packed = written(tmp_path, gzip.compress(path.read_bytes()), "rows.jsonl.gz")
+        assert said(packed).startswith(f"{packed}: {message}")
+        good = written(tmp_path, '{"completion": "b"}\n', "a.jsonl")
+        assert assay.score([good, path], SPEC, skip_bad_files=True)["reward"].to_list() == [1.0]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_json_lines_that_are_malformed_are_told_by_their_lines(tmp_path):
+    for content in [
         '{"completion": "b"',
         '{"completion": "b"\n{"completion": }\n',
         '[1, 2]\n{"completion": "b"}\n',
         'hello\n{"completion": "b"}\n',
         '"b"\n"c"\n',
         '{"completion": "b"}\n[\n',
-    ],
-)
-def test_json_lines_that_are_malformed_are_told_by_their_lines(tmp_path, content):
-    path = written(tmp_path, content, "rows.jsonl")
-    assert "malformed line" in said(path)
-    assert str(path) in said(path).splitlines()[1]
+    ]:
+        path = written(tmp_path, content, "rows.jsonl")
+        assert "malformed line" in said(path)
+        assert str(path) in said(path).splitlines()[1]
 
 
 def test_text_keeps_its_place_among_files_where_bad_rows_are_allowed(tmp_path):

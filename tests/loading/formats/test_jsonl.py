@@ -266,12 +266,12 @@ def test_a_bad_line_keeps_its_place_and_costs_itself_only(tmp_path, chunks, code
     assert frame.row(2) == (None,) * (frame.width - 1) + (bad.reason,)
 
 
-@pytest.mark.parametrize(("end", "code"), [(b"", "truncated_tail"), (b"\n", "malformed")])
-def test_a_last_line_that_was_cut_off_is_told_from_a_broken_one(tmp_path, end, code):
-    path = written(tmp_path, b"\n".join([*GOOD, BROKEN]) + end)
-    assert [bad.code for bad in looked_through(path).bad] == [code]
-    whole = written(tmp_path, b"\n".join(GOOD))
-    assert looked_through(whole).bad == ()
+def test_a_last_line_that_was_cut_off_is_told_from_a_broken_one(tmp_path):
+    for end, code in [(b"", "truncated_tail"), (b"\n", "malformed")]:
+        path = written(tmp_path, b"\n".join([*GOOD, BROKEN]) + end)
+        assert [bad.code for bad in looked_through(path).bad] == [code]
+        whole = written(tmp_path, b"\n".join(GOOD))
+        assert looked_through(whole).bad == ()
 
 
 def test_bad_rows_are_refused_unless_they_are_allowed(tmp_path):
@@ -442,49 +442,51 @@ def test_compressed_files_of_a_folder_are_found(tmp_path):
     assert assay.scan(tmp_path).collect()["id"].to_list() == [0, 1]
 
 
-@pytest.mark.parametrize("keep", [-1, -9, 40])
-@pytest.mark.parametrize(("kind", "pack"), PACKED.items())
-def test_an_archive_cut_short_is_named(tmp_path, kind, pack, keep):
-    path = written(tmp_path, pack(b"".join(os.urandom(99).hex().encode() for _ in range(99)))[:keep], "a.jsonl")
-    with pytest.raises(assay.InputError) as refused:
-        assay.scan(path)
-    assert refused.value.text == f"{path}: its {kind} bytes are cut short."
+def test_an_archive_cut_short_is_named(tmp_path):
+    for kind, pack in PACKED.items():
+        for keep in [-1, -9, 40]:
+            path = written(tmp_path, pack(b"".join(os.urandom(99).hex().encode() for _ in range(99)))[:keep], "a.jsonl")
+            with pytest.raises(assay.InputError) as refused:
+                assay.scan(path)
+            assert refused.value.text == f"{path}: its {kind} bytes are cut short."
 
 
-@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
-def test_decompression_is_bounded(tmp_path, pack):
-    line = json.dumps({"completion": "b" * 10_000}).encode() + b"\n"
-    bomb = written(tmp_path, pack(line * 300), "bomb.jsonl.gz")
-    small = written(tmp_path, pack(line * 90), "small.jsonl.gz")
-    with pytest.raises(
-        assay.InputError, match=r"bomb\.jsonl\.gz: its first [\d,]+ bytes expand to .*`max_ratio` allows 200"
-    ):
-        assay.score(bomb, SPEC)
-    assert assay.score(bomb, SPEC, max_ratio=1e6).height == 300
-    assert assay.score(small, SPEC).height == 90
-    with pytest.raises(assay.InputError, match=r"small.*expand to .*`max_uncompressed` allows 100,000\."):
-        assay.score(small, SPEC, max_uncompressed=100_000)
-    for wrong in ({"max_ratio": 0.5}, {"max_uncompressed": 0}, {"utf8": "ascii"}):
-        with pytest.raises(assay.UsageError, match=f"{next(iter(wrong))}="):
-            assay.score(small, SPEC, **wrong)
+def test_decompression_is_bounded(tmp_path):
+    for pack in PACKED.values():
+        line = json.dumps({"completion": "b" * 10_000}).encode() + b"\n"
+        bomb = written(tmp_path, pack(line * 300), "bomb.jsonl.gz")
+        small = written(tmp_path, pack(line * 90), "small.jsonl.gz")
+        with pytest.raises(
+            assay.InputError, match=r"bomb\.jsonl\.gz: its first [\d,]+ bytes expand to .*`max_ratio` allows 200"
+        ):
+            assay.score(bomb, SPEC)
+        assert assay.score(bomb, SPEC, max_ratio=1e6).height == 300
+        assert assay.score(small, SPEC).height == 90
+        with pytest.raises(assay.InputError, match=r"small.*expand to .*`max_uncompressed` allows 100,000\."):
+            assay.score(small, SPEC, max_uncompressed=100_000)
+        for wrong in ({"max_ratio": 0.5}, {"max_uncompressed": 0}, {"utf8": "ascii"}):
+            with pytest.raises(assay.UsageError, match=f"{next(iter(wrong))}="):
+                assay.score(small, SPEC, **wrong)
 
 
 # ── files that change, and lines from a pipe ────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("change", ["append", "replace", "remove"])
-def test_a_file_that_changes_after_it_was_looked_through_is_refused(tmp_path, change):
-    path = written(tmp_path, GOOD)
-    file = looked_through(path)
-    if change == "append":
-        path.write_bytes(path.read_bytes() + GOOD[0])
-    elif change == "replace":
-        path.write_bytes(path.read_bytes().replace(b"0", b"7"))
-        os.utime(path, ns=(0, 0))
-    else:
-        path.unlink()
-    with pytest.raises((assay.InputError, pl.exceptions.ComputeError), match=r"rows\.jsonl: changed while it was read"):
-        collected(file)
+def test_a_file_that_changes_after_it_was_looked_through_is_refused(tmp_path):
+    for change in ["append", "replace", "remove"]:
+        path = written(tmp_path, GOOD)
+        file = looked_through(path)
+        if change == "append":
+            path.write_bytes(path.read_bytes() + GOOD[0])
+        elif change == "replace":
+            path.write_bytes(path.read_bytes().replace(b"0", b"7"))
+            os.utime(path, ns=(0, 0))
+        else:
+            path.unlink()
+        with pytest.raises(
+            (assay.InputError, pl.exceptions.ComputeError), match=r"rows\.jsonl: changed while it was read"
+        ):
+            collected(file)
 
 
 def test_a_run_whose_input_changes_ends_with_its_name(tmp_path, monkeypatch):

@@ -79,12 +79,12 @@ def said(source, **reads):
 # ── two readers, one result ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_is_the_same_from_both_readers_or_left_to_the_engine(tmp_path, name):
-    path = written(tmp_path / "a.parquet", {name: COLUMNS[name]}, 100)
-    file = buffered(path)
-    assert file.plain == (name in PLAIN)
-    assert_frame_equal(file.scan().collect(), pl.read_parquet(path), check_exact=True)
+def test_a_column_is_the_same_from_both_readers_or_left_to_the_engine(tmp_path):
+    for name, values in COLUMNS.items():
+        path = written(tmp_path / "a.parquet", {name: values}, 100)
+        file = buffered(path)
+        assert file.plain == (name in PLAIN)
+        assert_frame_equal(file.scan().collect(), pl.read_parquet(path), check_exact=True)
 
 
 @pytest.mark.parametrize(("rows", "piece"), crossed([1, 7, 100, ROWS], [1, 64, 100_000]))
@@ -171,24 +171,23 @@ def not_utf8(path, rows=None, nested=False):
     return written(path, pa.table({"id": range(400), "completion": text}), rows)
 
 
-@pytest.mark.parametrize("rows", [None, 2])
-def test_text_that_is_no_utf8_is_refused_with_its_place(tmp_path, rows):
-    path = not_utf8(tmp_path / "a.parquet", rows)
-    assert f"{path}: column `completion`, row group 0: text that is not UTF-8; --utf8 replace" in said(path)
+def test_text_that_is_no_utf8_is_refused_with_its_place(tmp_path):
+    for rows in [None, 2]:
+        path = not_utf8(tmp_path / "a.parquet", rows)
+        assert f"{path}: column `completion`, row group 0: text that is not UTF-8; --utf8 replace" in said(path)
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_text_that_is_no_utf8_is_read_as_python_replaces_it(tmp_path, nested):
-    path = not_utf8(tmp_path / "a.parquet", nested=nested)
-    found = open_parquet(path, Reading(utf8="replace")).scan().collect()["completion"]
-    texts = [one[0]["content"] for one in found.to_list()] if nested else found.to_list()
-    assert texts == ["a b", "\ufffd\ufffd b", None, "caf\ufffd b"] * 100
-    assert assay.score_file(path, SPEC, utf8="replace").rows == 400
+def test_text_that_is_no_utf8_is_read_as_python_replaces_it(tmp_path):
+    for nested in [False, True]:
+        path = not_utf8(tmp_path / "a.parquet", nested=nested)
+        found = open_parquet(path, Reading(utf8="replace")).scan().collect()["completion"]
+        texts = [one[0]["content"] for one in found.to_list()] if nested else found.to_list()
+        assert texts == ["a b", "\ufffd\ufffd b", None, "caf\ufffd b"] * 100
+        assert assay.score_file(path, SPEC, utf8="replace").rows == 400
 
 
-@pytest.mark.parametrize(
-    ("content", "seems"),
-    [
+def test_a_file_that_is_no_parquet_is_refused_with_what_it_seems_to_be(tmp_path):
+    for content, seems in [
         (b"", "the file is empty."),
         (b"<!doctype html><html>sign in", "it seems to be an HTML or XML page."),
         (b'{"completion": "b"}\n', "it seems to be JSON."),
@@ -197,12 +196,10 @@ def test_text_that_is_no_utf8_is_read_as_python_replaces_it(tmp_path, nested):
         (b"\x00" * 100, "it does not begin like one."),
         (b"PAR1", ""),
         (b"PAR1" + b"\x00" * 20 + b"\xff\xff\xff\x7fPAR1", ""),
-    ],
-)
-def test_a_file_that_is_no_parquet_is_refused_with_what_it_seems_to_be(tmp_path, content, seems):
-    path = tmp_path / "a.parquet"
-    path.write_bytes(content)
-    assert said(path).startswith(f"{path}: not a readable parquet file: {seems}")
+    ]:
+        path = tmp_path / "a.parquet"
+        path.write_bytes(content)
+        assert said(path).startswith(f"{path}: not a readable parquet file: {seems}")
 
 
 def test_bad_files_are_left_out_on_demand_and_named(tmp_path):
@@ -233,16 +230,16 @@ def flipped(path, column, where=None):
     return path
 
 
-@pytest.mark.parametrize("also", [{}, {"kind": pa.array(["x"] * 400).dictionary_encode()}])
-def test_a_flipped_bit_is_found_by_the_checksum_of_its_page(tmp_path, also):
-    columns = {"id": pa.array(range(400)), "completion": pa.array([f"{at} b" * 20 for at in range(400)]), **also}
-    options = {"compression": "none", "use_dictionary": list(also), "write_page_checksum": True}
-    path = written(tmp_path / "a.parquet", columns, 200, **options)
-    assert assay.score_file(path, SPEC, verify_checksums=True).notes == []
-    flipped(path, 1)
-    assert assay.score_file(path, SPEC).rows == 400  # nothing else tells
-    assert said(path, verify_checksums=True).startswith(f"{path}: column `completion`, row group 1: ")
-    assert find_fault(path) == ""
+def test_a_flipped_bit_is_found_by_the_checksum_of_its_page(tmp_path):
+    for also in [{}, {"kind": pa.array(["x"] * 400).dictionary_encode()}]:
+        columns = {"id": pa.array(range(400)), "completion": pa.array([f"{at} b" * 20 for at in range(400)]), **also}
+        options = {"compression": "none", "use_dictionary": list(also), "write_page_checksum": True}
+        path = written(tmp_path / "a.parquet", columns, 200, **options)
+        assert assay.score_file(path, SPEC, verify_checksums=True).notes == []
+        flipped(path, 1)
+        assert assay.score_file(path, SPEC).rows == 400  # nothing else tells
+        assert said(path, verify_checksums=True).startswith(f"{path}: column `completion`, row group 1: ")
+        assert find_fault(path) == ""
 
 
 def test_a_file_without_checksums_is_scored_with_a_note(tmp_path):
@@ -271,15 +268,15 @@ def test_a_file_that_grows_beyond_its_ratio_is_refused_before_it_is_read(bomb):
     assert assay.score_file(bomb, SPEC, max_ratio=1e6).rows == 70
 
 
-@pytest.mark.parametrize("rows", [1, 7, 70])
-def test_texts_that_repeat_are_no_bomb_where_they_come_in_pieces(tmp_path, rows):
-    path = tmp_path / "a.parquet"
-    text = {"completion": pa.array(["b" * (1 << 20)] * 70)}
-    written(path, text, rows, compression="zstd", use_dictionary=False, write_batch_size=1)
-    assert path.stat().st_size < 1 << 19
-    assert assay.score_file(path, SPEC).rows == 70
-    assert "--max-uncompressed allows 1,048,576." in said(path, max_uncompressed="1MB")
-    assert "--max-uncompressed allows 1,048,576." in said([path, bomb_beside(tmp_path)], max_uncompressed="1MB")
+def test_texts_that_repeat_are_no_bomb_where_they_come_in_pieces(tmp_path):
+    for rows in [1, 7, 70]:
+        path = tmp_path / "a.parquet"
+        text = {"completion": pa.array(["b" * (1 << 20)] * 70)}
+        written(path, text, rows, compression="zstd", use_dictionary=False, write_batch_size=1)
+        assert path.stat().st_size < 1 << 19
+        assert assay.score_file(path, SPEC).rows == 70
+        assert "--max-uncompressed allows 1,048,576." in said(path, max_uncompressed="1MB")
+        assert "--max-uncompressed allows 1,048,576." in said([path, bomb_beside(tmp_path)], max_uncompressed="1MB")
 
 
 def bomb_beside(folder):
@@ -395,27 +392,23 @@ def test_types_that_drift_between_files(tmp_path):
     assert said([one, three]).startswith(f"`x` is Int32 in {one} and String in {three}.")
 
 
-@pytest.mark.parametrize(
-    ("reads", "message"),
-    [
+def test_values_that_cannot_be_used(tmp_path):
+    for reads, message in [
         ({"memory_limit": "10MB"}, "--memory-limit 10,485,760: below the minimum of 536,870,912 bytes"),
         ({"memory_limit": "plenty"}, "--memory-limit plenty: expected a size."),
         ({"max_uncompressed": "-1"}, "--max-uncompressed -1: expected a size."),
         ({"max_ratio": 0}, "--max-ratio 0: a ratio is at least 1."),
         ({"max_ratio": float("nan")}, "--max-ratio nan: a ratio is at least 1."),
         ({"utf8": "ignore"}, "--utf8 ignore: expected replace or strict."),
-    ],
-)
-def test_values_that_cannot_be_used(tmp_path, reads, message):
-    path = written(tmp_path / "a.parquet", {"completion": pa.array(["b"])})
-    with pytest.raises(assay.UsageError) as refused:
-        assay.score_file(path, SPEC, **reads)
-    assert refused.value.text.startswith(message)
+    ]:
+        path = written(tmp_path / "a.parquet", {"completion": pa.array(["b"])})
+        with pytest.raises(assay.UsageError) as refused:
+            assay.score_file(path, SPEC, **reads)
+        assert refused.value.text.startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("given", "size"),
-    [
+def test_sizes():
+    for given, size in [
         ("1GB", 1 << 30),
         ("1.5 GiB", 3 << 29),
         ("512mib", 1 << 29),
@@ -424,10 +417,8 @@ def test_values_that_cannot_be_used(tmp_path, reads, message):
         ("2kb", 2048),
         ("3T", 3 << 40),
         (None, None),
-    ],
-)
-def test_sizes(given, size):
-    assert settle(ReadingOptions, {"max_uncompressed": given}, "scan")["max_uncompressed"] == size
+    ]:
+        assert settle(ReadingOptions, {"max_uncompressed": given}, "scan")["max_uncompressed"] == size
 
 
 @pytest.mark.parametrize("part", ["data_page_offset", "total_compressed_size", "num_rows"])

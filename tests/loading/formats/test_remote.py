@@ -242,35 +242,34 @@ def test_credentials_that_a_store_does_not_take_are_told():
 # ── the web ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a b.parquet", "a.jsonl", "d.jsonl", "a.jsonl.gz", "a.arrow", "a.csv"])
-def test_a_signed_url_of_the_web_is_read(name):
-    content = {
-        ".parquet": OBJECTS["runs/a.parquet"],
-        ".jsonl": DIRTY if name[0] == "d" else LINES,
-        ".gz": gzip.compress(LINES),
-        ".arrow": OBJECTS["x/table.arrow"],
-        ".csv": OBJECTS["x/table.csv"],
-    }[Path(name).suffix]
-    with Web({f"/x/{name.replace(' ', '%20')}": content}) as web:
-        url = f"{web.url}/x/{name.replace(' ', '%20')}?X-Amz-Signature={SIGNATURE}&part=*"
-        rewards = assay.score(url, SPEC)["reward"].to_list()
-    assert rewards[:2] == [1.0, 0.0]
+def test_a_signed_url_of_the_web_is_read():
+    for name in ["a.parquet", "a b.parquet", "a.jsonl", "d.jsonl", "a.jsonl.gz", "a.arrow", "a.csv"]:
+        content = {
+            ".parquet": OBJECTS["runs/a.parquet"],
+            ".jsonl": DIRTY if name[0] == "d" else LINES,
+            ".gz": gzip.compress(LINES),
+            ".arrow": OBJECTS["x/table.arrow"],
+            ".csv": OBJECTS["x/table.csv"],
+        }[Path(name).suffix]
+        with Web({f"/x/{name.replace(' ', '%20')}": content}) as web:
+            url = f"{web.url}/x/{name.replace(' ', '%20')}?X-Amz-Signature={SIGNATURE}&part=*"
+            rewards = assay.score(url, SPEC)["reward"].to_list()
+        assert rewards[:2] == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_types_that_polars_reads_wrongly_are_refused_on_the_web(nested):
-    wide = pa.array([decimal.Decimal("3.50")], pa.decimal256(40, 2))
-    column = pa.StructArray.from_arrays([wide], ["f"]) if nested else pa.array([0], pa.timestamp("us", "+05:30"))
-    file = io.BytesIO()
-    pq.write_table(pa.table({"completion": ["a"], "x": column}), file)
-    with Web({"/a.parquet": file.getvalue()}) as web:
-        told = refusal(f"{web.url}/a.parquet")
-    assert "a type that Polars cannot read at a URL" in told
+def test_types_that_polars_reads_wrongly_are_refused_on_the_web():
+    for nested in [False, True]:
+        wide = pa.array([decimal.Decimal("3.50")], pa.decimal256(40, 2))
+        column = pa.StructArray.from_arrays([wide], ["f"]) if nested else pa.array([0], pa.timestamp("us", "+05:30"))
+        file = io.BytesIO()
+        pq.write_table(pa.table({"completion": ["a"], "x": column}), file)
+        with Web({"/a.parquet": file.getvalue()}) as web:
+            told = refusal(f"{web.url}/a.parquet")
+        assert "a type that Polars cannot read at a URL" in told
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
+def test_what_the_web_refuses_is_told_without_the_signature():
+    for path, said in [
         ("no.parquet", "no such object."),
         ("no.jsonl", "no such object."),
         ("denied.parquet", "access was denied."),
@@ -278,14 +277,12 @@ def test_types_that_polars_reads_wrongly_are_refused_on_the_web(nested):
         ("runs/*.parquet", "a web server does not list its files."),
         ("runs/", "a web server does not list its files."),
         ("download", "unknown file format."),
-    ],
-)
-def test_what_the_web_refuses_is_told_without_the_signature(path, said):
-    with Web({"/denied.parquet": 403, "/page.parquet": b"<html>"}) as web:
-        told = refusal(f"{web.url.replace('//', f'//me:{SIGNATURE}@')}/{path}?sig={SIGNATURE}&se=2026-01-01")
-    assert told.startswith(f"http://***@{web.host}/{path}?***: {said}")
-    assert SIGNATURE not in told
-    assert "2026-01-01" not in told
+    ]:
+        with Web({"/denied.parquet": 403, "/page.parquet": b"<html>"}) as web:
+            told = refusal(f"{web.url.replace('//', f'//me:{SIGNATURE}@')}/{path}?sig={SIGNATURE}&se=2026-01-01")
+        assert told.startswith(f"http://***@{web.host}/{path}?***: {said}")
+        assert SIGNATURE not in told
+        assert "2026-01-01" not in told
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
@@ -350,22 +347,18 @@ def test_a_store_that_is_not_there_is_told_of(url, options):
     assert not any(options[name] in said for name in options if "key" in name and len(options[name]) > 3)
 
 
-@pytest.mark.parametrize(
-    ("url", "hint"),
-    [
+def test_other_schemes_are_refused_with_what_was_meant():
+    for url, hint in [
         ("s4://bucket/a.parquet", "Did you mean `s3`?"),
         ("htps://host/a.parquet", "Did you mean `https`?"),
         ("zzzzzz://host/a.parquet", f"Known: {', '.join(SCHEMES)}."),
         ("file:///tmp/a.parquet", "Use the path itself, without file://."),
-    ],
-)
-def test_other_schemes_are_refused_with_what_was_meant(url, hint):
-    assert refusal(url).endswith(hint)
+    ]:
+        assert refusal(url).endswith(hint)
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
+def test_what_the_engine_says_becomes_a_sentence():
+    for said, told in [
         (ConnectionError("received corrupt message of type InvalidContentType"), "no secure connection could be made."),
         (OSError("invalid peer certificate: UnknownIssuer"), "no secure connection could be made."),
         (OSError("dns error: failed to lookup address information"), "the host's name cannot be resolved."),
@@ -379,13 +372,11 @@ def test_other_schemes_are_refused_with_what_was_meant(url, hint):
             OSError(f"new words, http://u:{SIGNATURE}@h?sig={SIGNATURE}\nmore"),
             "cannot be read: new words, http://***@h?***",
         ),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_what_the_engine_says_becomes_a_sentence(said, told):
-    assert (
-        Remote("hf://datasets/org/set/a.parquet").input_error(said).fact == f"hf://datasets/org/set/a.parquet: {told}"
-    )
+    ]:
+        assert (
+            Remote("hf://datasets/org/set/a.parquet").input_error(said).fact
+            == f"hf://datasets/org/set/a.parquet: {told}"
+        )
 
 
 def test_an_option_that_must_be_a_number_is_refused_without_its_value():

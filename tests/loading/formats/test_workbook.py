@@ -137,35 +137,29 @@ def test_columns_without_names_and_cells_are_left_out(tmp_path):
     assert assay.scan(path).collect().to_dicts() == [{"completion": "b", "3": 1}, {"completion": "c", "3": None}]
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
+def test_a_sheet_that_is_no_table_is_refused_with_the_place(tmp_path):
+    for rows, message in [
         ([], ": the first sheet is empty."),
         ([["completion"]], ": the sheet has no rows below its names."),
         ([["completion"], [], [None]], ": the sheet has no rows below its names."),
         ([["completion", "completion"], ["b", "b"]], ": row 1 has the name `completion` twice.\n\nEach column needs"),
         ([["completion", None], ["b", "b"]], ": row 2 has a value in column 2, which has no name."),
         ([["completion"], ["b", "b"]], ": row 2 has a value in column 2, which has no name."),
-    ],
-)
-def test_a_sheet_that_is_no_table_is_refused_with_the_place(tmp_path, rows, message):
-    path = workbook(tmp_path / "rows.xlsx", rows)
-    assert said(path).startswith(f"{path}{message}")
+    ]:
+        path = workbook(tmp_path / "rows.xlsx", rows)
+        assert said(path).startswith(f"{path}{message}")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_what_is_no_workbook_is_refused(tmp_path):
+    for content, message in [
         (b"", ": the file is empty."),
         (b"completion\nb\n", ": not an Excel workbook."),
         (b"\xd0\xcf\x11\xe0\xa1\xb1", ": is an old or encrypted workbook, not a workbook.\n\nSave it as .xlsx,"),
         (b"PK\x03\x04", ": not a readable workbook: File is not a zip file"),
-    ],
-)
-def test_what_is_no_workbook_is_refused(tmp_path, content, message):
-    path = tmp_path / "rows.xlsx"
-    path.write_bytes(content)
-    assert said(path).startswith(f"{path}{message}")
+    ]:
+        path = tmp_path / "rows.xlsx"
+        path.write_bytes(content)
+        assert said(path).startswith(f"{path}{message}")
 
 
 def test_a_damaged_workbook_is_refused_wherever_the_damage_is(tmp_path):

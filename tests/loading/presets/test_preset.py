@@ -54,11 +54,11 @@ def test_every_preset_has_a_sample():
     assert set(RECORDS) == set(names())
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("name", RECORDS)
-def test_a_file_is_recognised(tmp_path, name, kind):
-    seen = probe(written(tmp_path, name, kind), Reading())
-    assert [one.name for one in matching(seen.outlines, kind)] == [name]
+def test_a_file_is_recognised(tmp_path):
+    for name in RECORDS:
+        for kind in WRITERS:
+            seen = probe(written(tmp_path, name, kind), Reading())
+            assert [one.name for one in matching(seen.outlines, kind)] == [name]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -75,44 +75,44 @@ def test_a_file_is_scored_without_flags(tmp_path, name, kind):
     assert assay.score(path, SPEC).equals(rewards)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_rollouts_are_the_same_from_both_formats(tmp_path, name):
-    by_lines, by_columns = (
-        open_rollouts(written(tmp_path, name, kind)).frame.collect() for kind in ("jsonl", "parquet")
-    )
-    assert sorted(by_lines.columns) == sorted(by_columns.columns)
-    for column in by_lines.columns:
-        if column != "completion":
-            assert plain(by_lines[column].to_list()) == plain(by_columns[column].to_list()), column
-    if "completion" in by_lines.columns:
-        scored = [assay.score(written(tmp_path, name, kind), SPEC) for kind in WRITERS]
-        results = ["reward", "passed", "feedback", "error"]
-        assert scored[0].select(results).equals(scored[1].select(results))
+def test_rollouts_are_the_same_from_both_formats(tmp_path):
+    for name in RECORDS:
+        by_lines, by_columns = (
+            open_rollouts(written(tmp_path, name, kind)).frame.collect() for kind in ("jsonl", "parquet")
+        )
+        assert sorted(by_lines.columns) == sorted(by_columns.columns)
+        for column in by_lines.columns:
+            if column != "completion":
+                assert plain(by_lines[column].to_list()) == plain(by_columns[column].to_list()), column
+        if "completion" in by_lines.columns:
+            scored = [assay.score(written(tmp_path, name, kind), SPEC) for kind in WRITERS]
+            results = ["reward", "passed", "feedback", "error"]
+            assert scored[0].select(results).equals(scored[1].select(results))
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("name", FOURS)
-def test_the_loop_over_rows_agrees(tmp_path, name, kind):
-    path = written(tmp_path, name, kind)
-    looped = score_rows(open_rollouts(path).frame.collect().to_dicts(), [load_verifier(SPEC)])
-    scored = assay.score(path, SPEC)
-    for result in ("reward", "passed", "feedback", "error"):
-        assert [row[result] for row in looped] == scored[result].to_list()
+def test_the_loop_over_rows_agrees(tmp_path):
+    for name in FOURS:
+        for kind in WRITERS:
+            path = written(tmp_path, name, kind)
+            looped = score_rows(open_rollouts(path).frame.collect().to_dicts(), [load_verifier(SPEC)])
+            scored = assay.score(path, SPEC)
+            for result in ("reward", "passed", "feedback", "error"):
+                assert [row[result] for row in looped] == scored[result].to_list()
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDS if "input" not in name and "prompts" not in name])
-def test_what_is_in_memory_is_read_by_a_preset_that_is_named(name):
-    assert assay.score(RECORDS[name], SPEC, preset=name)["reward"].to_list() == FOURS[name]
+def test_what_is_in_memory_is_read_by_a_preset_that_is_named():
+    for name in [name for name in RECORDS if "input" not in name and "prompts" not in name]:
+        assert assay.score(RECORDS[name], SPEC, preset=name)["reward"].to_list() == FOURS[name]
 
 
-@pytest.mark.parametrize("name", [one.name for one in presets() if one.formats and one.fields])
-def test_a_layout_travels(tmp_path, name):
-    path = written(tmp_path, name, "jsonl")
-    chosen = choose([probe(path, Reading())], None, {})
-    again = pickle.loads(pickle.dumps(chosen))  # noqa: S301  (our own bytes)
-    assert again == chosen
-    rollouts = pickle.loads(pickle.dumps(open_rollouts(path).steps))  # noqa: S301
-    assert len(rollouts) == len(open_rollouts(path).steps)
+def test_a_layout_travels(tmp_path):
+    for name in [one.name for one in presets() if one.formats and one.fields]:
+        path = written(tmp_path, name, "jsonl")
+        chosen = choose([probe(path, Reading())], None, {})
+        again = pickle.loads(pickle.dumps(chosen))  # noqa: S301  (our own bytes)
+        assert again == chosen
+        rollouts = pickle.loads(pickle.dumps(open_rollouts(path).steps))  # noqa: S301
+        assert len(rollouts) == len(open_rollouts(path).steps)
 
 
 # ── one by one ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -288,14 +288,14 @@ def test_a_completion_of_its_own_is_never_replaced(tmp_path):
     assert found["output"].item() == "no"
 
 
-@pytest.mark.parametrize("name", ["verl-dump", "openai-batch"])
-def test_a_completion_of_its_own_that_comes_late_is_not_replaced_either(tmp_path, name):
-    record = RECORDS[name][0]
-    path = jsonl(tmp_path / "a.jsonl", [*[record] * 120, record | {"completion": "4"}])
-    with pytest.raises((InputError, assay.BadRowsError), match=r"[Aa] record has a `completion` of its own"):
-        assay.scan(path)
-    assert open_rollouts(path, preset=name).notes[-1].startswith(f"read as {name} (--preset)")
-    assert "completion" in assay.scan(path, preset="none").collect_schema()
+def test_a_completion_of_its_own_that_comes_late_is_not_replaced_either(tmp_path):
+    for name in ["verl-dump", "openai-batch"]:
+        record = RECORDS[name][0]
+        path = jsonl(tmp_path / "a.jsonl", [*[record] * 120, record | {"completion": "4"}])
+        with pytest.raises((InputError, assay.BadRowsError), match=r"[Aa] record has a `completion` of its own"):
+            assay.scan(path)
+        assert open_rollouts(path, preset=name).notes[-1].startswith(f"read as {name} (--preset)")
+        assert "completion" in assay.scan(path, preset="none").collect_schema()
 
 
 def test_a_named_preset_reads_a_completion_that_is_neither_text_nor_messages(tmp_path):
@@ -445,9 +445,8 @@ def test_a_misspelt_preset_is_guessed():
     assert "Did you mean `verl-dump`?" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_mistake_in_a_preset_is_named(tmp_path):
+    for change, said in [
         ({"feilds": {}}, "`feilds`: is not a field of a preset. Did you mean `fields`?"),
         ({"fields": {"completion": "a..b"}}, "`fields.completion`: `a..b` is not a valid path, from `..b` on"),
         (
@@ -461,15 +460,13 @@ def test_a_misspelt_preset_is_guessed():
         ({"fields": {"a": "x[].b", "b": "y[]"}}, "The lists `x[]` and `y[]` cannot both be split into rows."),
         ({"name": "No Name"}, "`name`: String should match pattern"),
         ({"fields": {"__assay/bad": "x"}}, "names that begin with `__assay/` are reserved"),
-    ],
-)
-def test_a_mistake_in_a_preset_is_named(tmp_path, change, said):
-    path = tmp_path / "mine.json"
-    path.write_text(json.dumps(MINE | change))
-    with pytest.raises(InputError) as caught:
-        load_preset(path)
-    assert str(path) in caught.value.fact
-    assert said in caught.value.fact
+    ]:
+        path = tmp_path / "mine.json"
+        path.write_text(json.dumps(MINE | change))
+        with pytest.raises(InputError) as caught:
+            load_preset(path)
+        assert str(path) in caught.value.fact
+        assert said in caught.value.fact
 
 
 def test_what_is_no_json_is_named(tmp_path):
@@ -489,21 +486,18 @@ def test_a_file_of_another_format_is_refused_by_what_it_lacks(tmp_path):
         assert "Columns: input, output" in caught.value.text
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
+def test_a_path_that_leads_nowhere_is_named(tmp_path):
+    for path, said in [
         ("$.out.txt", "`out` has no `txt` (in the path `out.txt`).\n\nDid you mean `text`?"),
         ("$.outs.text", "has no `outs` (in the path `outs.text`).\n\nDid you mean `out`?"),
         ("$.out.text.more", "`out.text` has no fields: it is text"),
         ("$.out[0]", "`out` has no elements: it is object"),
-    ],
-)
-def test_a_path_that_leads_nowhere_is_named(tmp_path, kind, path, said):
-    file = WRITERS[kind](tmp_path / f"a.{kind}", [{"out": {"text": "4"}}])
-    with pytest.raises(InputError) as caught:
-        assay.scan(file, mapping={"completion": path})
-    assert said in caught.value.text
+    ]:
+        for kind, write in WRITERS.items():
+            file = write(tmp_path / f"a.{kind}", [{"out": {"text": "4"}}])
+            with pytest.raises(InputError) as caught:
+                assay.scan(file, mapping={"completion": path})
+            assert said in caught.value.text
 
 
 def test_what_is_no_path_is_refused(tmp_path):

@@ -100,9 +100,8 @@ def test_a_column_that_moves_leaves_its_place():
     ]
 
 
-@pytest.mark.parametrize(
-    ("layout", "flat", "nothing"),
-    [
+def test_what_needs_a_look_inside():
+    for layout, flat, nothing in [
         (Layout((field("completion", "completion"),)), True, True),
         (Layout((field("completion", "output"),)), True, False),
         (Layout((field("group", "uid", by="sample_of_uid"),)), True, False),
@@ -110,10 +109,8 @@ def test_a_column_that_moves_leaves_its_place():
         (Layout((field("completion", "outputs[]"),)), False, False),
         (Layout((), failures=(Failure(parse("error"), (), ""),)), False, False),
         (Layout((), only=("filter", ())), False, False),
-    ],
-)
-def test_what_needs_a_look_inside(layout, flat, nothing):
-    assert (layout.is_flat, layout.is_nothing) == (flat, nothing)
+    ]:
+        assert (layout.is_flat, layout.is_nothing) == (flat, nothing)
 
 
 def test_two_lists_are_refused():
@@ -137,11 +134,11 @@ def test_what_is_no_list_is_not_taken_apart():
     assert layout.rows({"a": "4"}) == [{SAMPLE_IDX: None, BAD: "`a` has no elements"}]
 
 
-@pytest.mark.parametrize("dtype", [pl.Null, pl.List(pl.Null), pl.List(pl.String), pl.Array(pl.String, 0)])
-def test_a_list_without_an_element_leaves_a_row(dtype):
-    layout = Layout((field("completion", "a[]"),))
-    frame = pl.LazyFrame({"a": pl.Series([None, None], dtype=dtype)})
-    assert layout.frame(frame).collect()[BAD].to_list() == ["`a` has no elements"] * 2
+def test_a_list_without_an_element_leaves_a_row():
+    for dtype in [pl.Null, pl.List(pl.Null), pl.List(pl.String), pl.Array(pl.String, 0)]:
+        layout = Layout((field("completion", "a[]"),))
+        frame = pl.LazyFrame({"a": pl.Series([None, None], dtype=dtype)})
+        assert layout.frame(frame).collect()[BAD].to_list() == ["`a` has no elements"] * 2
 
 
 # ── extractors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -152,9 +149,8 @@ def texts(nodes):
     return found if found is None else [one["content"] for one in found]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "said"),
-    [
+def test_what_was_generated():
+    for nodes, said in [
         (ONE_TRACE, ["It is 4."]),
         (BRANCHED, ["Let me add.", "4", "So 4."]),
         (BRANCHED[:2], ["It is 5."]),
@@ -165,15 +161,12 @@ def texts(nodes):
         ([{"parent": 0, "sampled": True, "message": {"role": "assistant", "content": "itself"}}], ["itself"]),
         ([{"sampled": True, "message": {"role": "user", "content": "?"}}], None),
         ([{"sampled": True, "message": None}], None),
-    ],
-)
-def test_what_was_generated(nodes, said):
-    assert texts(nodes) == said
+    ]:
+        assert texts(nodes) == said
 
 
-@pytest.mark.parametrize(
-    ("rewards", "total"),
-    [
+def test_the_weighted_sum_of_rewards():
+    for rewards, total in [
         ({"a": {"score": 1.0, "weight": 0.5}, "b": {"score": 0.25, "weight": 2}}, 1.0),
         ({"a": {"score": 1}, "b": None}, 1.0),
         ({"a": {"score": float("nan"), "weight": 1.0}}, None),
@@ -181,17 +174,13 @@ def test_what_was_generated(nodes, said):
         ({"a": {"score": "1"}, "b": 3}, None),
         ({}, None),
         ([1], None),
-    ],
-)
-def test_the_weighted_sum_of_rewards(rewards, total):
-    assert EXTRACTORS["weighted_sum"].function(rewards) == total
+    ]:
+        assert EXTRACTORS["weighted_sum"].function(rewards) == total
 
 
-@pytest.mark.parametrize(
-    ("uid", "sample"), [("a_b_0_1", "a_b"), ("a-b_0_1", "a-b"), ("a", "a"), ("", ""), (7, None), ("a_1", "a")]
-)
-def test_the_sample_of_a_uid(uid, sample):
-    assert EXTRACTORS["sample_of_uid"].function(uid) == sample
+def test_the_sample_of_a_uid():
+    for uid, sample in [("a_b_0_1", "a_b"), ("a-b_0_1", "a-b"), ("a", "a"), ("", ""), (7, None), ("a_1", "a")]:
+        assert EXTRACTORS["sample_of_uid"].function(uid) == sample
 
 
 def test_every_extractor_answers_values_of_any_kind():

@@ -1,7 +1,5 @@
 """OpenAI's graders as specs."""
 
-import pytest
-
 import assay
 from assay.spec.importers.imported import NoCounterpartError
 from assay.spec.importers.openai_graders import combination, is_openai, read_openai
@@ -25,33 +23,27 @@ def rewards(spec, *rows):
     return assay.score([dict(row) for row in rows], spec)["reward"].to_list()
 
 
-@pytest.mark.parametrize(
-    ("operation", "check", "scores"),
-    [
+def test_a_string_check():
+    for operation, check, scores in [
         ("eq", {"type": "equals", "strip": False, "caseSensitive": True}, [1.0, 0.0, 0.0]),
         ("ne", {"type": "equals", "strip": False, "caseSensitive": True, "negate": True}, [0.0, 1.0, 1.0]),
         ("like", {"type": "contains", "caseSensitive": True}, [1.0, 0.0, 1.0]),
         ("ilike", {"type": "contains", "caseSensitive": False}, [1.0, 1.0, 1.0]),
-    ],
-)
-def test_a_string_check(operation, check, scores):
-    imported = read({**RIGHT, "operation": operation})
-    assert imported.left_out == []
-    assert imported.spec == {"name": "right", "checks": [{"id": "right", "value": {"column": "answer"}, **check}]}
-    outputs = ({"completion": text, "answer": "Paris"} for text in ("Paris", "PARIS", "Paris!"))
-    assert rewards(imported.spec, *outputs) == scores
+    ]:
+        imported = read({**RIGHT, "operation": operation})
+        assert imported.left_out == []
+        assert imported.spec == {"name": "right", "checks": [{"id": "right", "value": {"column": "answer"}, **check}]}
+        outputs = ({"completion": text, "answer": "Paris"} for text in ("Paris", "PARIS", "Paris!"))
+        assert rewards(imported.spec, *outputs) == scores
 
 
-@pytest.mark.parametrize(
-    ("grader", "on"),
-    [
+def test_what_a_grader_reads():
+    for grader, on in [
         ({"input": "{{ sample.output_json.a.b }}"}, [{"json": {"path": "a.b"}}]),
         ({"input": "{{ sample.output_tools }}"}, ["toolCalls"]),
         ({"input": "{{item.note}}"}, [{"column": "note"}]),
-    ],
-)
-def test_what_a_grader_reads(grader, on):
-    assert read({**RIGHT, **grader}).spec["checks"][0]["on"] == on
+    ]:
+        assert read({**RIGHT, **grader}).spec["checks"][0]["on"] == on
 
 
 def test_a_reference_may_be_a_template():
@@ -60,15 +52,18 @@ def test_a_reference_may_be_a_template():
     assert rewards(imported.spec, {"completion": "It is 4, {sure}.", "answer": "4"}) == [1.0]
 
 
-@pytest.mark.parametrize(
-    ("metric", "ours"),
-    [("fuzzy_match", "ratio"), ("bleu", "bleu"), ("gleu", "gleu"), ("rouge_1", "rouge_1"), ("rouge_l", "rouge_l")],
-)
-def test_text_similarity(metric, ours):
-    grader = {**RIGHT, "type": "text_similarity", "evaluation_metric": metric, "pass_threshold": 0.8}
-    (check,) = read(grader).spec["checks"]
-    assert (check["metric"], check["threshold"]) == (ours, 0.8)
-    assert rewards({"checks": [check]}, {"completion": "a b c d", "answer": "a b c d"}) == [1.0]
+def test_text_similarity():
+    for metric, ours in [
+        ("fuzzy_match", "ratio"),
+        ("bleu", "bleu"),
+        ("gleu", "gleu"),
+        ("rouge_1", "rouge_1"),
+        ("rouge_l", "rouge_l"),
+    ]:
+        grader = {**RIGHT, "type": "text_similarity", "evaluation_metric": metric, "pass_threshold": 0.8}
+        (check,) = read(grader).spec["checks"]
+        assert (check["metric"], check["threshold"]) == (ours, 0.8)
+        assert rewards({"checks": [check]}, {"completion": "a b c d", "answer": "a b c d"}) == [1.0]
 
 
 def test_a_weighted_sum_of_graders():
@@ -117,9 +112,8 @@ def test_the_grader_of_a_fine_tuning_job_is_found():
         assert read(wrapped).spec["checks"][0]["id"] == "right"
 
 
-@pytest.mark.parametrize(
-    ("grader", "words"),
-    [
+def test_what_has_no_counterpart_is_named():
+    for grader, words in [
         ({"type": "score_model"}, "$: it asks a model"),
         ({"type": "python", "source": "import os"}, "$: it runs code of yours"),
         ({**RIGHT, "operation": "regex"}, "`operation` is a string ('regex'), not one of eq, ne, like, ilike"),
@@ -151,36 +145,29 @@ def test_the_grader_of_a_fine_tuning_job_is_found():
             {"type": "multi", "graders": {"a": {"type": []}}, "calculate_output": "a"},
             "$.graders.a: `type` is a list, not a grader",
         ),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_what_has_no_counterpart_is_named(grader, words):
-    imported = read(grader)
-    assert imported.spec["checks"] == []
-    assert any(words in line for line in imported.left_out), imported.left_out
+    ]:
+        imported = read(grader)
+        assert imported.spec["checks"] == []
+        assert any(words in line for line in imported.left_out), imported.left_out
 
 
 NAMES = ("a", "b")
 
 
-@pytest.mark.parametrize(
-    ("formula", "weights"),
-    [
+def test_weighted_sums():
+    for formula, weights in [
         ("a + b", (1.0, 1.0)),
         (" 0.5*a+b*0.25 ", (0.5, 0.25)),
         ("(a + 3 * b) / 4", (0.25, 0.75)),
         ("-(a - b)", (-1.0, 1.0)),
         ("a + a + 0", (2.0, 0.0)),
         ("+b", (0.0, 1.0)),
-    ],
-)
-def test_weighted_sums(formula, weights):
-    assert combination(formula, NAMES) == ("sum", dict(zip(NAMES, weights, strict=True)))
+    ]:
+        assert combination(formula, NAMES) == ("sum", dict(zip(NAMES, weights, strict=True)))
 
 
-@pytest.mark.parametrize(
-    "formula",
-    [
+def test_other_formulas_have_no_counterpart():
+    for formula in [
         *(
             "",
             "a +",
@@ -216,15 +203,12 @@ def test_weighted_sums(formula, weights):
             "0x1for b",
         ),
         "+".join(["a"] * 4_000),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_other_formulas_have_no_counterpart(formula):
-    try:
-        combine, weights = combination(formula, NAMES)
-    except NoCounterpartError:
-        return
-    assert (combine, weights) in (("sum", {"a": total, "b": 0.0}) for total in (1.0, 4_000.0))
+    ]:
+        try:
+            combine, weights = combination(formula, NAMES)
+        except NoCounterpartError:
+            return
+        assert (combine, weights) in (("sum", {"a": total, "b": 0.0}) for total in (1.0, 4_000.0))
 
 
 def test_a_weight_that_is_no_number_is_left_out():

@@ -206,18 +206,17 @@ LEFT_OUT = [
 ]
 
 
-@pytest.mark.parametrize(("assertion", "words"), LEFT_OUT, ids=lambda value: str(value)[:40])
-def test_what_has_no_counterpart_is_named_with_its_place(assertion, words):
-    imported = of({"type": "equals", "value": "a"}, assertion)
-    assert len(imported.spec["checks"]) == 1
-    (line,) = [line for line in imported.left_out if "assert[1]: " in line]
-    assert line.startswith("$.defaultTest.assert[1]: ")
-    assert words in line
+def test_what_has_no_counterpart_is_named_with_its_place():
+    for assertion, words in LEFT_OUT:
+        imported = of({"type": "equals", "value": "a"}, assertion)
+        assert len(imported.spec["checks"]) == 1
+        (line,) = [line for line in imported.left_out if "assert[1]: " in line]
+        assert line.startswith("$.defaultTest.assert[1]: ")
+        assert words in line
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
+def test_parts_that_cannot_be_read_are_named():
+    for config, words in [
         ({"tests": "file://tests.csv"}, "$.tests: the tests are in another file"),
         ({"tests": 5}, "$.tests: expected a list, got a number (5)"),
         ({"tests": [5]}, "$.tests[0]: expected an object, got a number (5)"),
@@ -235,11 +234,8 @@ def test_what_has_no_counterpart_is_named_with_its_place(assertion, words):
             {"tests": [{"vars": {"x": "file://x.txt"}, "assert": [{"type": "equals", "value": "{{x}}"}]}]},
             "$.tests[0].vars.x: its value is in another file",
         ),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_parts_that_cannot_be_read_are_named(config, words):
-    assert any(words in line for line in read_promptfoo(Document(config)).left_out)
+    ]:
+        assert any(words in line for line in read_promptfoo(Document(config)).left_out)
 
 
 def test_lines_of_the_file_are_named():
@@ -258,9 +254,8 @@ def test_columns_that_are_assumed_are_named():
 # ── patterns and lists of JavaScript ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("pattern", "found", "not_found"),
-    [
+def test_a_pattern_means_what_it_means_in_javascript():
+    for pattern, found, not_found in [
         (r"^\d+$", "12", "12\n"),
         (r"^\d$", "1", "\u0661"),
         (r"\bcat\b", "écaté cat", "cats"),
@@ -280,18 +275,16 @@ def test_columns_that_are_assumed_are_named():
         (r"[\b]", "\b", "b"),
         (r"[\]\-]", "-", "\\"),
         ("(?=a)(?!b)a+?", "a", "b"),
-    ],
-)
-def test_a_pattern_means_what_it_means_in_javascript(pattern, found, not_found):
-    translated = python_pattern(pattern)
-    assert re.search(translated, found)
-    assert not re.search(translated, not_found)
+    ]:
+        translated = python_pattern(pattern)
+        assert re.search(translated, found)
+        assert not re.search(translated, not_found)
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?P<a>b)", "(?s).", r"[\1]", "a" * 10 + "{99999999999}"])
-def test_a_pattern_that_python_has_not_is_refused(pattern):
-    with pytest.raises(NoCounterpartError):
-        python_pattern(pattern)
+def test_a_pattern_that_python_has_not_is_refused():
+    for pattern in ["(", "(?P<a>b)", "(?s).", r"[\1]", "a" * 10 + "{99999999999}"]:
+        with pytest.raises(NoCounterpartError):
+            python_pattern(pattern)
 
 
 def test_items_between_commas():
@@ -333,9 +326,8 @@ def test_a_shared_part_of_the_file_is_written_twice():
     assert "&" not in yaml_text([part, part])
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
+def test_a_file_that_cannot_be_used_is_refused_in_words(tmp_path):
+    for name, content, words in [
         ("a.yaml", "a: &a [1]\nb: [*a, *a]\n", "a.yaml:2"),
         ("a.yaml", "tests: !!python/object/apply:os.system [ls]\n", "a.yaml:1"),
         ("a.yaml", "tests: [\n", "a.yaml"),
@@ -350,13 +342,11 @@ def test_a_shared_part_of_the_file_is_written_twice():
         ("a.yaml", "defaultTest: {assert: [{type: javascript, value: x}]}", "nothing in it has a counterpart:\n"),
         ("a.yaml", "defaultTest: {assert: [{type: equals, value: a, weight: 0}]}", "add up to 0"),
         ("a.js", "module.exports = {}", "unknown file format"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_refused_in_words(tmp_path, name, content, words):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(SpecError) as caught:
-        import_file(tmp_path / name)
-    assert words in str(caught.value)
+    ]:
+        (tmp_path / name).write_text(content)
+        with pytest.raises(SpecError) as caught:
+            import_file(tmp_path / name)
+        assert words in str(caught.value)
 
 
 VALUES = [
@@ -379,16 +369,16 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("kind", [*RULES, "assert-set"])
-def test_values_of_any_type_are_imported_or_left_out(kind):
-    others = ("weight", "metric", "assert", "type", "$ref") if kind in ("equals", "assert-set") else ()
-    for field in ("value", "threshold", *others):
-        for value in VALUES:
-            imported = of({"type": kind, "value": "a", "threshold": 0.5, field: value})
-            assert len(imported.spec["checks"]) + len(imported.left_out) >= 1
-            if imported.spec["checks"] and imported.spec["checks"][0].get("weight") != 0:
-                assay.load_verifier(imported.spec)
-                assert parse_text(yaml_text(imported.spec), ".yaml", "spec").data == imported.spec
+def test_values_of_any_type_are_imported_or_left_out():
+    for kind in [*RULES, "assert-set"]:
+        others = ("weight", "metric", "assert", "type", "$ref") if kind in ("equals", "assert-set") else ()
+        for field in ("value", "threshold", *others):
+            for value in VALUES:
+                imported = of({"type": kind, "value": "a", "threshold": 0.5, field: value})
+                assert len(imported.spec["checks"]) + len(imported.left_out) >= 1
+                if imported.spec["checks"] and imported.spec["checks"][0].get("weight") != 0:
+                    assay.load_verifier(imported.spec)
+                    assert parse_text(yaml_text(imported.spec), ".yaml", "spec").data == imported.spec
 
 
 def test_many_tests_share_one_check():

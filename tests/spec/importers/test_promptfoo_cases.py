@@ -59,13 +59,13 @@ def test_every_type_has_its_cases():
     assert Counter(case["type"] for case in CASES) == COUNTS
 
 
-@pytest.mark.parametrize("kind", [kind for kind in COUNTS if kind != "is-refusal"])
-def test_a_type_has_the_verdicts_of_promptfoo(kind):
-    cases, passed = verdicts(kind)
-    differ = [case for case, ours in zip(cases, passed, strict=True) if ours != case["pass"]]
-    number, known = DIFFERENT.get(kind, (0, bool))
-    assert len(differ) == number
-    assert all(map(known, differ))
+def test_a_type_has_the_verdicts_of_promptfoo():
+    for kind in [kind for kind in COUNTS if kind != "is-refusal"]:
+        cases, passed = verdicts(kind)
+        differ = [case for case, ours in zip(cases, passed, strict=True) if ours != case["pass"]]
+        number, known = DIFFERENT.get(kind, (0, bool))
+        assert len(differ) == number
+        assert all(map(known, differ))
 
 
 def test_refusals_are_left_out_because_their_phrases_are_promptfoos():
