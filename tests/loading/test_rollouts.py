@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -190,7 +191,8 @@ def test_a_new_name_that_is_nearly_one_of_ours_is_refused():
 
 
 def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
-    monkeypatch.setattr(assay.checks.text.phrases.Contains, "reads", ("targets",))
+    contains = assay.checks.text.phrases.Contains
+    monkeypatch.setattr(contains, "traits", replace(contains.traits, reads=("targets",)))
     rows = [{"completion": "a refund", "resp": "b", "targets": "t"}]
     for name in ("model", "response", "step", "targets"):
         assert assay.score(rows, SPEC, mapping={name: "resp"}, keep=[name])[name].to_list() == ["b"]
