@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from assay.calls.limits import Limits
-from assay.expressions.lane import lanes_read, layers
 from assay.expressions.regex.search import search_expr
+from assay.expressions.shared_columns import columns_read, layers
 from assay.names import TEXT
 from harness.patterns import PATTERNS, SIZES, pattern_texts
 from harness.table import at_most, line, per_row
@@ -66,7 +66,7 @@ def timed(function):
 
 
 def found(pattern, frame):
-    with lanes_read() as lanes:
+    with columns_read() as lanes:
         expr = search_expr(pattern, limits=Limits())
     for layer in layers(lanes, frame.schema):
         frame = frame.with_columns(layer)

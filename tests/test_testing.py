@@ -11,7 +11,7 @@ import assay
 from assay import Check, Example, Params
 from assay.checks.pairs import PairCheck
 from assay.compiling.plan import Plan
-from assay.expressions.lane import text
+from assay.expressions.shared_columns import text
 from assay.functions import registry
 from assay.testing import assert_check_conforms, assert_fn_conforms, assert_verifier_conforms, hostile_texts
 

@@ -13,7 +13,7 @@ import polars as pl
 from assay.checks.registry import CHECKS
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
-from assay.expressions.lane import layers
+from assay.expressions.shared_columns import layers
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, TEXT
 from assay.scoring.reference import score_rows

@@ -30,7 +30,7 @@ from assay.errors import PartsError as PartsError
 from assay.errors import SpecError as SpecError
 from assay.errors import TooManyErrors as TooManyErrors
 from assay.errors import UsageError as UsageError
-from assay.expressions.lane import text as text
+from assay.expressions.shared_columns import text as text
 from assay.insight.auditing import Audit as Audit
 from assay.insight.auditing import audit as audit
 from assay.insight.diffing import Diff as Diff

@@ -9,7 +9,7 @@ from cases import sized, some
 from assay.checks.expectations import rules as expectations
 from assay.checks.expectations.columns import EXPECTATIONS
 from assay.checks.expectations.rules import grade, read
-from assay.expressions.lane import layers
+from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 from assay.testing import hostile_texts
 

@@ -12,7 +12,7 @@ from hostile import hostile_pieces
 
 from assay import CHECKS, load_verifier, score
 from assay.checks.base import Check, GoldKind
-from assay.expressions.lane import about, lanes_read, layers
+from assay.expressions.shared_columns import columns_read, layers, reading_column
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
@@ -29,7 +29,7 @@ def scores(check, texts, golds=None):
     """Scores by columns, with a gold for each text, or with the check's own."""
     dtype = pl.List(pl.String) if check.golds.of_lists and isinstance(texts[0], list) else pl.String
     frame = pl.DataFrame({"text": pl.Series(texts, dtype=dtype), "gold": pl.Series(golds or [""] * len(texts))})
-    with about("text"), lanes_read() as lanes:
+    with reading_column("text"), columns_read() as lanes:
         expr = check.expr() if golds is None else check.score_expr(pl.col("gold"))
         for layer in layers(lanes, frame.schema):
             frame = frame.with_columns(layer)

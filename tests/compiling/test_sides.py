@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import assay
 from assay.compiling.sides import _known, beside
-from assay.expressions.lane import text
+from assay.expressions.shared_columns import text
 from assay.spec.canonical import fingerprint
 
 TEXTS = ["A refund is on its way.", "No.", '{"answer": 1}', None, "refund " * 40]

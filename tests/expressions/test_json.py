@@ -12,7 +12,7 @@ from growth import is_linear
 
 from assay.expressions import json as jsontext
 from assay.expressions.json import JSON_VALID, MAX_DEPTH, is_json, keys_lane, missing_keys, missing_keys_expr
-from assay.expressions.lane import layers
+from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 from assay.testing import hostile_texts
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from cases import sized
 
-from assay.expressions.lane import layers
+from assay.expressions.shared_columns import layers
 from assay.expressions.text import (
     ASCII_LOWER,
     SCALARS,

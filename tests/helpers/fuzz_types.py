@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from fuzz_formats import all_references, with_value
 
 import assay
-from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
+from assay.expressions.shared_columns import exactly
 from assay.scoring.reference import score_rows
 from assay.thresholds import THRESHOLDS
 

@@ -5,7 +5,7 @@ import random
 import polars as pl
 
 from assay.errors import said_by
-from assay.expressions.lane import layers
+from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 from assay.steps.chain import Chain
 from assay.steps.reader import read_steps

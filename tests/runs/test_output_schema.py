@@ -6,7 +6,7 @@ from cases import each
 
 from assay.checks.json.expected_schema import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.expressions.json import missing_keys
-from assay.expressions.lane import layers
+from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 
 TEXTS = ('{"a":1,"b":null}', '{"a":1,"b":2}', "x", '{"a":1}', None, '{"a b":1}', "[1]", '{"b":NaN,"a":1}', "{}", "")

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from step_cases import TEXT, assert_steps_conform, lazy, step_texts
 
-from assay.expressions.lane import Lane, layers, text
+from assay.expressions.shared_columns import SharedColumn, layers, text
 from assay.steps.base import Step
 from assay.steps.chain import Chain, step_lane
 from assay.steps.reader import read_steps
@@ -73,7 +73,7 @@ def test_chains_with_the_same_beginning_share_its_lanes():
 
 
 def test_a_chain_may_begin_at_another_lane():
-    reverse = Lane("reverse", lambda _: text().str.reverse())
+    reverse = SharedColumn("reverse", lambda _: text().str.reverse())
     chain = Chain(read_steps({"after": "x"}))
     result = pl.DataFrame({TEXT: ["4x", "4"]})
     for expressions in layers([chain.lane(reverse)], result.schema):

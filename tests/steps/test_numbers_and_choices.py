@@ -8,7 +8,7 @@ import pytest
 from cases import DATA, sized
 from hostile import hostile_pieces
 
-from assay.expressions.lane import about, lanes_read, layers
+from assay.expressions.shared_columns import columns_read, layers, reading_column
 from assay.steps.choices import Choice, Split
 from assay.steps.numbers import Number, Numbers, number_value, number_values
 
@@ -159,7 +159,7 @@ def test_gsm8k():
     ]
     check = NumberCheck(NumberCheck.Params(value=0))
     frame = pl.DataFrame({"text": found, "gold": rows["answer"]})
-    with about("text"), lanes_read() as lanes:
+    with reading_column("text"), columns_read() as lanes:
         expr = check.score_expr(pl.col("gold"))
         for layer in layers(lanes, frame.schema):
             frame = frame.with_columns(layer)

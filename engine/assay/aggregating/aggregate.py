@@ -21,7 +21,7 @@ from assay.aggregating.columns import (
 from assay.aggregating.combining import OVERFLOW, combined, combined_steps, finite_expr, mean, mean_steps, unbounded
 from assay.aggregating.pipeline import has_run, is_nullable, is_overflow, may_err, must_not_hold, one_reason
 from assay.checks.base import Outcome
-from assay.expressions.lane import is_small
+from assay.expressions.shared_columns import is_small
 from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 

@@ -27,7 +27,7 @@ from assay.aggregating.combining import OVERFLOW, combined, combined_steps, fini
 from assay.checks.base import Check, Columns, Outcome, Row, RowAwareCheck, is_builtin
 from assay.checks.groups import Group, Included
 from assay.errors import encodable
-from assay.expressions.lane import Lane, about, is_small, lanes_read
+from assay.expressions.shared_columns import SharedColumn, columns_read, is_small, reading_column
 from assay.names import COMPLETION, FUNCTION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
@@ -186,17 +186,17 @@ def subject_of(spec: CheckSpec) -> str:
 def columns_of(spec: CheckSpec) -> Columns:
     """Return the outcomes of a check that is known as expressions about what it reads."""
     assert spec.check is not None  # noqa: S101  (checks of unknown type do not run)
-    with about(subject_of(spec)):
+    with reading_column(subject_of(spec)):
         return spec.check.columns()
 
 
-def lanes_of(spec: CheckSpec) -> Iterator[tuple[str, Lane]]:
+def lanes_of(spec: CheckSpec) -> Iterator[tuple[str, SharedColumn]]:
     """Yield the lanes of a check and its steps, each with the column that it is about."""
     if spec.subject is not None:
         yield from ((TEXT, lane) for lane in spec.subject.lanes())
     subject = subject_of(spec)
     if spec.check is not None:
-        with lanes_read() as lanes:
+        with columns_read() as lanes:
             columns_of(spec)
         yield from ((subject, lane) for lane in lanes)
     if spec.when is not None and spec.when.check is not None:

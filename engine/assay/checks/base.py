@@ -13,9 +13,9 @@ from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
 from assay.calls.places import failure
 from assay.errors import encodable, quoted
-from assay.expressions.lane import Lane, exactly, lanes_read, row_of, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.expressions.pairs import quoted_expr
+from assay.expressions.shared_columns import SharedColumn, columns_read, exactly, row_of, rowwise, text
 from assay.steps.base import Step
 from assay.steps.sources import Source
 from assay.values.params import Params
@@ -298,7 +298,7 @@ class Check:
         """Return ``outcome`` as expressions; by default from ``expr``, or by Python row by row."""
         if not has_expr(self):
             return Columns.of(outcomes_lane(self).col)
-        with lanes_read() as lanes:
+        with columns_read() as lanes:
             score = self.expr()
         faces = (name for name in ("reason", "error", "remark") if hasattr(self, f"{name}_expr"))
         own = {name: getattr(self, f"{name}_expr")() for name in faces}
@@ -430,7 +430,9 @@ def identity(check: Check) -> str:
     return f"{type(check).__qualname__}:{id(type(check))}:{check.params.model_dump()!r}"
 
 
-def outcomes_lane(check: Check, where: pl.Expr | None = None, after: Sequence[Lane] = (), key: str = "") -> Lane:
+def outcomes_lane(
+    check: Check, where: pl.Expr | None = None, after: Sequence[SharedColumn] = (), key: str = ""
+) -> SharedColumn:
     """Return the shared column with the ``outcome`` of each row, by Python.
 
     Args:
@@ -453,7 +455,7 @@ def outcomes_lane(check: Check, where: pl.Expr | None = None, after: Sequence[La
         rows = row_of([text().alias("completion"), *columns])
         return rowwise(rows if where is None else pl.when(where).then(rows), outcome, _ANSWER, each=each_row)
 
-    return Lane(f"{'rows' if where is None else 'reasons'}:{key or identity(check)}", build, after=tuple(after))
+    return SharedColumn(f"{'rows' if where is None else 'reasons'}:{key or identity(check)}", build, after=tuple(after))
 
 
 def has_expr(check: Check) -> bool:

@@ -17,19 +17,19 @@ from assay.checks.base import Check, Columns, GoldCompared, GoldKind, Outcome, R
 from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import encodable, said_by
-from assay.expressions.lane import (
-    Lane,
-    about,
+from assay.expressions.shared_columns import (
+    SharedColumn,
+    columns_read,
     distinct_rows,
     exactly,
     first_of_each,
     in_lists,
     in_place,
-    lanes_read,
     layers,
     nulls,
     once,
     positions,
+    reading_column,
     row_of,
     rowwise,
     text,
@@ -351,9 +351,13 @@ class _GoldColumns:
         """The check that compares texts with golds, if only the gold is a matter of the row; None if rows take Python."""
 
     def columns(self) -> Columns:
-        with lanes_read() as needs:
+        with columns_read() as needs:
             literal = None if self.literals is None else self._of_literals(self.literals)
-            golds = None if literal is not None or self.template is None else Lane(f"gold:{self.key}", self._golds).col
+            golds = (
+                None
+                if literal is not None or self.template is None
+                else SharedColumn(f"gold:{self.key}", self._golds).col
+            )
 
         def build(schema: pl.Schema) -> pl.Expr:
             if literal is not None or golds is None or not self._in_columns(schema):
@@ -361,7 +365,7 @@ class _GoldColumns:
             return pl.map_batches([text(), golds], self._answers, return_dtype=_ANSWER, is_elementwise=True)
 
         few = None if literal is not None else self._by_python
-        lane = Lane(f"golds:{self.key}", build, after=tuple(needs), build_few=few)
+        lane = SharedColumn(f"golds:{self.key}", build, after=tuple(needs), build_few=few)
         return Columns.of(lane.col, missing=self._why(lane).col if self.brought.references else None)
 
     def explain(self) -> str:
@@ -471,7 +475,7 @@ class _GoldColumns:
         # without any, a column of as many rows
         return row_of(map(exactly, names) if names else [text().is_null().alias("")])
 
-    def _why(self, answers: Lane) -> Lane:
+    def _why(self, answers: SharedColumn) -> SharedColumn:
         """Return the lane of why a row has no gold that can be used: String, null where it has one."""
 
         def whys(rows: pl.Series) -> pl.Series:
@@ -484,7 +488,7 @@ class _GoldColumns:
             without = pl.when(answers.col.struct.field("missing")).then(self._rows(schema))
             return without.map_batches(whys, pl.String, is_elementwise=True)
 
-        return Lane(f"no {answers.name}", build, after=(answers,))
+        return SharedColumn(f"no {answers.name}", build, after=(answers,))
 
     # the answers
 
@@ -498,7 +502,7 @@ class _GoldColumns:
         rows = rows if both.all() else rows.filter(both)
         pairs = rows.select_seq(TEXT, "gold")
         pairs = pairs.explode("gold") if several else pairs
-        with about(TEXT):
+        with reading_column(TEXT):
             if isinstance(self.template, PairCheck):
                 answers = self._of_pairs(self.template, pairs, rows["size"] if several else None)
             else:
@@ -520,7 +524,7 @@ class _GoldColumns:
 
     def _compared(self, template: GoldCompared, pairs: pl.DataFrame, sizes: pl.Series | None) -> pl.DataFrame:
         """Return the answers of a type in columns, which has no errors: reasons are written for the best of each row if it fails."""
-        with lanes_read() as lanes:
+        with columns_read() as lanes:
             columns = template.compare(pl.col("gold"))
         assert columns is not None  # noqa: S101  (else it is no template)
         for layer in layers(lanes, pairs.schema):

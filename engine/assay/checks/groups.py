@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Row, Traits
-from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
+from assay.expressions.shared_columns import SharedColumn, exactly, row_of, rowwise, text
 from assay.steps.numbers import number_value
 from assay.values.params import Params
 from assay.values.references import Reference
@@ -277,7 +277,7 @@ class LengthScaled(Group):
 
     def expr(self) -> pl.Expr:
         unit = self.length or self.params.unit
-        return Lane(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", self._both).col
+        return SharedColumn(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", self._both).col
 
     def _both(self, schema: pl.Schema) -> pl.Expr:
         """Return a struct of both scores of each row: if the check passes, and if it fails."""

@@ -9,8 +9,8 @@ import polars as pl
 from assay.calls.limits import is_score, own_failure
 from assay.checks.base import NO_SCORE, Columns, GoldCompared, GoldKind, Outcome, Row, identity
 from assay.errors import encodable, said_by
-from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
+from assay.expressions.shared_columns import SharedColumn, once, text
 
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
@@ -74,7 +74,7 @@ class PairCheck(GoldCompared):
     def compare(self, gold: Any) -> Columns:
         if isinstance(gold, pl.Expr):
             return Columns.of(self.pairs_expr(gold))
-        lane = Lane(f"pairs:{identity(self)}", lambda _: once(text(), self._of_texts, PAIR_ANSWER))
+        lane = SharedColumn(f"pairs:{identity(self)}", lambda _: once(text(), self._of_texts, PAIR_ANSWER))
         return Columns.of(lane.col, graded=self.graded)
 
     def score_expr(self, gold: Any) -> pl.Expr:

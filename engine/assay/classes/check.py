@@ -15,8 +15,8 @@ from assay.checks.json.expected_schema import output_schema
 from assay.classes.registry import Verifier
 from assay.errors import RAISED, said_by
 from assay.expressions.json import NOT_JSON, loads, mended
-from assay.expressions.lane import OTHER_ROWS, Lane, is_elementwise, rowwise, text
 from assay.expressions.mixed import untyped
+from assay.expressions.shared_columns import OTHER_ROWS, SharedColumn, is_elementwise, rowwise, text
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.arguments import messages
 
@@ -99,7 +99,7 @@ class ByClass(RowAwareCheck):
         if not self.has_twin:
             answers = outcomes_lane(self, key=key).col
             return Columns.of(answers, extra=answers.struct.field("extra"))
-        answers = Lane(f"class:{key}", self._twin).col
+        answers = SharedColumn(f"class:{key}", self._twin).col
         reward, info, error = (answers.struct.field(name) for name in ("reward", "info", "error"))
         reason = pl.coalesce(error, pl.when(info == "{}").then(pl.lit(BELOW_1)).otherwise(info))
         return Columns(reward, reason, error, info)

@@ -10,7 +10,7 @@ import polars as pl
 
 from assay.compiling.columns import reading_for
 from assay.errors import UsageError, listed
-from assay.expressions.lane import not_hidden
+from assay.expressions.shared_columns import not_hidden
 from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION
 from assay.options import ReadingOptions, settle

@@ -15,8 +15,8 @@ from assay.aggregating.pipeline import missing_golds
 from assay.compiling.columns import check_columns
 from assay.errors import RAISED, AssayWarning, ColumnsError, InputError, printable, said_by, top
 from assay.expressions.json import mended
-from assay.expressions.lane import exactly, field_of, rowwise
 from assay.expressions.mixed import JSON, TYPED
+from assay.expressions.shared_columns import exactly, field_of, rowwise
 from assay.names import BAD, COMPLETION, EXPECTED, GOLD_COLUMNS, VERIFIER
 from assay.spec.verifier import VerifierSpec
 from assay.values.column import column, text_of

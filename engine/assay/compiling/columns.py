@@ -10,9 +10,9 @@ import polars as pl
 from assay.checks.base import Check, RowAwareCheck, has_expr, is_builtin
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed, printable
 from assay.expressions.completion import completion_source, completion_text, completion_text_expr
-from assay.expressions.lane import exactly, not_hidden, nulls, plain, plain_type
 from assay.expressions.mixed import BYTES, JSON, TYPED, is_typed, untyped
 from assay.expressions.readable import LOST, has_type, is_all_text, readable, readable_value
+from assay.expressions.shared_columns import exactly, not_hidden, nulls, plain, plain_type
 from assay.functions.check import OnRow
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of

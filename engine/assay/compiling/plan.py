@@ -65,9 +65,16 @@ from assay.compiling.columns import (
 from assay.compiling.verifiers import verifiers_of_run, warn
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
-from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, lanes_read, layers
 from assay.expressions.mixed import TYPED
 from assay.expressions.readable import has_type
+from assay.expressions.shared_columns import (
+    OTHER_ROWS,
+    SharedColumn,
+    columns_read,
+    is_elementwise,
+    layers,
+    reading_column,
+)
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, GOLD_COLUMNS, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
@@ -285,7 +292,7 @@ class Plan:
         rollouts = opened(fitted(rollouts, dict(self.schema), self._exact), self.conversions)
         warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
         for check in self._row_aware_checks:
-            with lanes_read() as lanes:
+            with columns_read() as lanes:
                 refusals = check.refusals()
             if refusals is None:
                 continue
@@ -461,7 +468,7 @@ class Plan:
         bad = no_rollout_expr(schema)
         text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
-        by_subject: dict[str, list[Lane]] = {TEXT: []}
+        by_subject: dict[str, list[SharedColumn]] = {TEXT: []}
         for _, spec, _ in self.checks:
             for subject, lane in lanes_of(spec):
                 by_subject.setdefault(subject, []).append(lane)
@@ -503,7 +510,7 @@ class Plan:
                 completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
             )
             try:
-                with lanes_read() as lanes:
+                with columns_read() as lanes:
                     expr = check.columns().score
                 for layer in layers(lanes, schema):
                     frame = frame.with_columns(layer)
@@ -557,8 +564,8 @@ def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
-def _layers_about(subject: str, lanes: Sequence[Lane], schema: pl.Schema, *, few: bool) -> list[list[pl.Expr]]:
-    with about(subject):
+def _layers_about(subject: str, lanes: Sequence[SharedColumn], schema: pl.Schema, *, few: bool) -> list[list[pl.Expr]]:
+    with reading_column(subject):
         return layers(lanes, schema, few=few)
 
 

@@ -11,7 +11,7 @@ from assay.aggregating.pipeline import applies_expr, check_exprs, unscored_exprs
 from assay.checks.base import deciding_code
 from assay.compiling.columns import as_given, merged, opened
 from assay.compiling.plan import Plan
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.names import NATIVE
 from assay.spec.canonical import fingerprint
 from assay.spec.verifier import CheckSpec, VerifierSpec

@@ -8,7 +8,7 @@ from functools import partial
 import polars as pl
 
 from assay.expressions.json import loads
-from assay.expressions.lane import in_lists, nulls, positions, rowwise
+from assay.expressions.shared_columns import in_lists, nulls, positions, rowwise
 from assay.expressions.text import WHITESPACE, as_class, in_slices, is_ascii, strip_expr
 
 Kind = Callable[[pl.Series], pl.Series]

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, among, is_small, on_rows, rowwise, text
+from assay.expressions.shared_columns import SharedColumn, among, is_small, on_rows, rowwise, text
 from assay.expressions.text import begins_with
 from assay.thresholds import THRESHOLDS
 
@@ -233,7 +233,7 @@ def _begin_and_end(texts: pl.Series) -> pl.Series:
     return among(ends, ends, texts, lambda ending: ending.str.contains(_BEGINS))
 
 
-CANDIDATE = Lane("json-candidate", _candidate_expr)
+CANDIDATE = SharedColumn("json-candidate", _candidate_expr)
 """The text if it begins and ends like JSON, else null."""
 
 
@@ -242,7 +242,7 @@ def _object_expr(_: pl.Schema) -> pl.Expr:
     return pl.when(begins_with(CANDIDATE.col, "{") | begins_with(padded, "{")).then(CANDIDATE.col)
 
 
-OBJECT_TEXT = Lane("json-object", _object_expr, after=(CANDIDATE,))
+OBJECT_TEXT = SharedColumn("json-object", _object_expr, after=(CANDIDATE,))
 """The text if it could be a JSON object, else null."""
 
 
@@ -256,7 +256,7 @@ def _first_value_unless(known: pl.Expr) -> pl.Expr:
 
 
 # NOTE: separate columns, because an expression that is used twice may be evaluated twice
-_FIRST_VALUE = Lane(
+_FIRST_VALUE = SharedColumn(
     "json-first", lambda _: _read(CANDIDATE.col, "$.*"), after=(CANDIDATE,), build_known=_first_value_unless
 )
 """Whether Polars parses the text as an object or a list with a first value other than null."""
@@ -267,7 +267,7 @@ def _accepted_expr(_: pl.Schema) -> pl.Expr:
     return _FIRST_VALUE.col | _read(rest, "$")
 
 
-_ACCEPTED = Lane("json-accepted", _accepted_expr, after=(CANDIDATE, _FIRST_VALUE))
+_ACCEPTED = SharedColumn("json-accepted", _accepted_expr, after=(CANDIDATE, _FIRST_VALUE))
 """Whether Polars parses the text, and its value is not null."""
 
 
@@ -276,21 +276,21 @@ def _valid_expr(_: pl.Schema) -> pl.Expr:
     return pl.when(text().is_not_null()).then(pl.coalesce(by_python, _ACCEPTED.col))
 
 
-JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE, _ACCEPTED))
+JSON_VALID = SharedColumn("json-valid", _valid_expr, after=(CANDIDATE, _ACCEPTED))
 """Whether the text is JSON."""
 
 
-def keys_lane(keys: Sequence[str]) -> Lane:
+def keys_lane(keys: Sequence[str]) -> SharedColumn:
     """Return ``missing_keys`` of the completion as a lane: String, null where no key is missing."""
     keys = tuple(keys)
     name = f"json-keys:{keys!r}"
-    present = Lane(
+    present = SharedColumn(
         f"{name}:present",
         lambda _: _all_present(keys, OBJECT_TEXT.col),
         after=(OBJECT_TEXT,),
         implies=_FIRST_VALUE.name,
     )
-    return Lane(name, lambda _: _missing_expr(keys, OBJECT_TEXT.col, present.col), after=(OBJECT_TEXT, present))
+    return SharedColumn(name, lambda _: _missing_expr(keys, OBJECT_TEXT.col, present.col), after=(OBJECT_TEXT, present))
 
 
 def missing_keys_expr(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:

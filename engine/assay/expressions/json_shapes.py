@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from assay.expressions.json import loads, mended
-from assay.expressions.lane import in_lists, ranges, repeated
+from assay.expressions.shared_columns import in_lists, ranges, repeated
 
 _HOLE, _NUMBER, _QUOTE, _BACKSLASH = "\ue000", "\ue001", "\ue002", "\ue003"
 _ESCAPES = {"\\\\": _BACKSLASH, '\\"': _QUOTE}

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.lane import encoded, in_lists, in_place, once, rowwise
+from assay.expressions.shared_columns import encoded, in_lists, in_place, once, rowwise
 from assay.expressions.text import (
     WHITESPACE,
     contains_column,

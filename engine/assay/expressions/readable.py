@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.lane import field_of
+from assay.expressions.shared_columns import field_of
 
 _DAY = 86_400
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799

@@ -19,7 +19,7 @@ from typing import TypeVar
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, among, is_small, nulls, positions, rowwise, text
+from assay.expressions.shared_columns import SharedColumn, among, is_small, nulls, positions, rowwise, text
 from assay.thresholds import THRESHOLDS
 
 WHITESPACE = (
@@ -217,28 +217,28 @@ def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
     return None if pattern is None else rf"\A{space}*{pattern}{space}*\z"
 
 
-CHARACTERS = Lane("characters", lambda _: text().str.len_chars().cast(pl.Int64))
+CHARACTERS = SharedColumn("characters", lambda _: text().str.len_chars().cast(pl.Int64))
 """Number of code points in the completion's text."""
 
-BEYOND_ASCII = Lane("beyond-ascii", lambda _: text().str.len_bytes() != CHARACTERS.col, after=(CHARACTERS,))
+BEYOND_ASCII = SharedColumn("beyond-ascii", lambda _: text().str.len_bytes() != CHARACTERS.col, after=(CHARACTERS,))
 """Whether the completion's text contains a code point beyond ASCII."""
 
-LOWER = Lane("lower", lambda _: lower_expr(text()))
+LOWER = SharedColumn("lower", lambda _: lower_expr(text()))
 """The completion's text in lower case."""
 
-ASCII_LOWER = Lane("ascii-lower", lambda _: ascii_lower_expr(text()), after=(BEYOND_ASCII,))
+ASCII_LOWER = SharedColumn("ascii-lower", lambda _: ascii_lower_expr(text()), after=(BEYOND_ASCII,))
 """The completion's text with its ASCII letters in lower case; what reads it also needs to know which texts have others."""
 
 
-def phrase_lane(phrase: str) -> Lane | None:
+def phrase_lane(phrase: str) -> SharedColumn | None:
     """Return a Boolean lane for whether the lowered text contains a phrase."""
     pattern = lowered_pattern(phrase, last="\u0130")
     if pattern is None:
         return None
     if not phrase.isascii():
-        return Lane(f"phrase:{phrase}", lambda _: text().str.contains(pattern))
+        return SharedColumn(f"phrase:{phrase}", lambda _: text().str.contains(pattern))
     build = partial(pl.map_batches, function=partial(_contains_phrase, phrase, pattern), return_dtype=pl.Boolean)
-    return Lane(
+    return SharedColumn(
         f"phrase:{phrase}",
         lambda _: text().str.contains(pattern),
         basis=ASCII_LOWER,

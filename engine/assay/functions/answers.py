@@ -15,8 +15,8 @@ from assay.calls.places import failure
 from assay.checks.base import BELOW_1, Outcome
 from assay.errors import AssayWarning, quoted, said_by
 from assay.expressions.json import mended
-from assay.expressions.lane import OTHER_ROWS, in_place, is_small, rowwise
 from assay.expressions.pairs import quoted_expr
+from assay.expressions.shared_columns import OTHER_ROWS, in_place, is_small, rowwise
 from assay.functions.registry import Call, Function, function
 from assay.functions.request import golds_of, is_listed
 from assay.thresholds import THRESHOLDS

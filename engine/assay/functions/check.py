@@ -12,7 +12,7 @@ from pydantic import Field
 from assay.calls.limits import NO_REWARD
 from assay.checks.base import Columns, Outcome, Row, RowAwareCheck, Traits
 from assay.errors import listed
-from assay.expressions.lane import Lane, exactly, plain, plain_type, rowwise, text
+from assay.expressions.shared_columns import SharedColumn, exactly, plain, plain_type, rowwise, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, outcomes_of, why_batch, why_unscored
 from assay.functions.registry import Function, function, list_fns
 from assay.functions.request import (
@@ -83,18 +83,18 @@ class OnRow(RowAwareCheck):
         limits = self.limits if scorer.builtin else None
         return outcomes_of(scorer, [call], limits, several=self.has_golds)[0]
 
-    def request_lane(self) -> Lane:
+    def request_lane(self) -> SharedColumn:
         """Return the lane of ``verifier``, a column of ``ROW_VERIFIER``."""
         return row_verifier(self.default)
 
-    def why_lane(self) -> Lane:
+    def why_lane(self) -> SharedColumn:
         """Return the lane of ``unscored``."""
         request = self.request_lane()
         columns = [request.col.struct.field(name) for name in ("fn", "problem", "expected", "typed")]
         why = pl.map_batches(columns, why_batch, return_dtype=pl.String, is_elementwise=True)
-        return Lane(f"row-unscored:{request.name}", lambda _: why, after=(request,))
+        return SharedColumn(f"row-unscored:{request.name}", lambda _: why, after=(request,))
 
-    def answer_lane(self) -> Lane:
+    def answer_lane(self) -> SharedColumn:
         """Return the lane of ``outcome``: score, reason and error."""
         request, why = self.request_lane(), self.why_lane()
 
@@ -104,7 +104,7 @@ class OnRow(RowAwareCheck):
             run = partial(answer_batch, limits=self.limits, several=self.has_golds)
             return pl.map_batches(columns, run, return_dtype=pl.Struct(ANSWER), is_elementwise=True)
 
-        return Lane(f"row-answer:{request.name}", build, after=(request, why))
+        return SharedColumn(f"row-answer:{request.name}", build, after=(request, why))
 
     def columns(self) -> Columns:
         function = self.request_lane().col.struct.field("fn")
@@ -221,10 +221,10 @@ class _FunctionCall(OnRow):
             return RowVerifier(self.default, problem=self.missing_message)
         return request
 
-    def request_lane(self) -> Lane:
+    def request_lane(self) -> SharedColumn:
         called_with = repr((sorted(self.fn_params.items()), self.expected, self.missing_message))
         digest = hashlib.sha256(called_with.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-        return Lane(f"registered:{self.default}:{digest}", self._request_expr)
+        return SharedColumn(f"registered:{self.default}:{digest}", self._request_expr)
 
     def _request_expr(self, schema: pl.Schema) -> pl.Expr:
         values = (*(self.expected or ()), *self.fn_params.values())

@@ -22,8 +22,8 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.calls.places import defined_at
 from assay.errors import UsageError, did_you_mean, said_by
-from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.pairs import contain_expr, equal_expr
+from assay.expressions.shared_columns import OTHER_ROWS, is_elementwise
 from assay.functions.request import golds_of, is_listed
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described

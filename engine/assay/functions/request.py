@@ -17,8 +17,8 @@ import polars as pl
 
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.json import FLAT_OBJECT, loads, mended
-from assay.expressions.lane import Lane, field_of, is_small, once, positions, rowwise
 from assay.expressions.mixed import JSON, untyped
+from assay.expressions.shared_columns import SharedColumn, field_of, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
 from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.system.cache import cached_within
@@ -155,9 +155,9 @@ def _fields(schema: pl.Schema) -> dict[str, tuple[pl.Expr, Any]]:
     return {name: (field_of(pl.col(VERIFIER), dtype, name), kind) for name, kind in parts.items()}
 
 
-def row_verifier(default: str = "") -> Lane:
+def row_verifier(default: str = "") -> SharedColumn:
     """Return the lane of the rows' verifiers, a column of ``ROW_VERIFIER``."""
-    return Lane(f"row-verifier:{default}", lambda schema: _verifier_expr(schema, default), after=(_ROW_PARAMS,))
+    return SharedColumn(f"row-verifier:{default}", lambda schema: _verifier_expr(schema, default), after=(_ROW_PARAMS,))
 
 
 def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:
@@ -300,5 +300,5 @@ def _row_params(schema: pl.Schema) -> pl.Expr:
     return rowwise(params.cast(pl.String), read, _PARAMS, distinct=True)
 
 
-_ROW_PARAMS = Lane("row-params", _row_params)
+_ROW_PARAMS = SharedColumn("row-params", _row_params)
 """Params from a column: canonical JSON text, and any problem with them."""

@@ -16,8 +16,8 @@ import polars as pl
 
 from assay.errors import quoted
 from assay.expressions.json import FLAT_OBJECT, NOT_JSON, loads
-from assay.expressions.lane import encoded, in_place
 from assay.expressions.pairs import quoted_expr
+from assay.expressions.shared_columns import encoded, in_place
 
 TOLERANCE = "coordinate_tolerance"
 _DEFAULT_TOLERANCE = 25

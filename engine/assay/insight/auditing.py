@@ -19,7 +19,7 @@ from assay.compiling.plan import Plan
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
 from assay.expressions.json import mended
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.probes import (
     CLASSES,

@@ -16,7 +16,7 @@ import polars as pl
 
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.completion import completion_text_expr
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight.originals import NO_TEXTS, originals
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of, sort_key

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.results import ROW, Result, names_of, open_result, sort_key
 from assay.insight.training.advantage import advantages as compute_advantages

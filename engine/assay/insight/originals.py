@@ -8,7 +8,7 @@ import polars as pl
 
 from assay.errors import AssayError, InputError, counted, shown_path
 from assay.expressions.completion import completion_text_expr
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight.results import ROW, Result
 from assay.loading.rollouts import open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks

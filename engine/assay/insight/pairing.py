@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import InputError, UsageError, counted, listed, printable, quoted
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight.results import ROW, Result, ScoreColumn
 from assay.names import COMPLETION, HIDDEN
 from assay.system.quantities import RowLimit

@@ -16,8 +16,8 @@ import polars as pl
 from assay.aggregating.aggregate import RESULTS
 from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
-from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
+from assay.expressions.shared_columns import exactly
 from assay.loading.formats.files import combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading

@@ -19,8 +19,8 @@ from assay.compiling.columns import reading_for
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, InputError, UsageError, counted, listed, printable, shown_path
-from assay.expressions.lane import exactly
 from assay.expressions.readable import readable
+from assay.expressions.shared_columns import exactly
 from assay.insight.pairing import AFTER, BEFORE, changed
 from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64

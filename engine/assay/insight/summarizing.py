@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from assay.checks.registry import CHECKS
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.results import Result, open_result
 from assay.names import FUNCTION, HIDDEN

@@ -22,7 +22,7 @@ from assay.aggregating.pipeline import NO_CHECK, is_nullable, none_applies_expr
 from assay.checks.base import Check, Traits
 from assay.checks.registry import BUILTIN
 from assay.errors import InputError, UsageError, counted, printable
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight.diffing import Diff, changes
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, as_data, names_of, open_result

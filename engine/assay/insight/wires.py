@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean, listed
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.results import Result, open_result
 from assay.names import HIDDEN

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from assay.errors import InputError, counted, shown_path
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.loading.formats.documents import form_of
 from assay.loading.formats.files import ENGINE_ERRORS, SUFFIXES, known_suffixes, suffix_of
 from assay.loading.formats.reading import File, pick

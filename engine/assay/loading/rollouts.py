@@ -13,7 +13,7 @@ import polars.selectors as cs
 
 from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, printable, shown_path
 from assay.expressions.completion import completion_source, completions_hint
-from assay.expressions.lane import exactly, not_hidden
+from assay.expressions.shared_columns import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.folders import InFolder, expand, in_folders
 from assay.loading.formats.documents import form_of

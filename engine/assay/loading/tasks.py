@@ -13,9 +13,9 @@ import polars as pl
 
 from assay.classes.registry import list_verifiers
 from assay.errors import ColumnsError, InputError, SpecError, counted, did_you_mean, listed, shown_path
-from assay.expressions.lane import exactly, not_hidden
 from assay.expressions.mixed import JSON, TYPED, typed_expr
 from assay.expressions.readable import readable
+from assay.expressions.shared_columns import exactly, not_hidden
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
 from assay.loading.formats.reading import Reading
 from assay.loading.presets.preset import NONE

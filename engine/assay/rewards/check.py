@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.calls.limits import Graded, Limits
 from assay.checks.base import Columns, Outcome, Row, RowAwareCheck, Traits
-from assay.expressions.lane import text
+from assay.expressions.shared_columns import text
 from assay.rewards.panel import STRICT, Rewards
 from assay.rewards.reward_function import RewardFunction, shortfall, verdict
 from assay.values.arguments import COLUMN, COLUMN_OF, MEMO, RAW

@@ -17,7 +17,7 @@ from assay.calls.limits import Graded, Limits, graded, listed, own_failure, sett
 from assay.calls.places import failure, place_of
 from assay.calls.runner import Work
 from assay.errors import AssayWarning, printable
-from assay.expressions.lane import Lane, exactly, is_about_completion, positions, text
+from assay.expressions.shared_columns import SharedColumn, exactly, positions, reads_completion, text
 from assay.names import COMPLETION, HIDDEN, TASK_FOUND
 from assay.rewards.reward_function import RewardFunction
 from assay.thresholds import THRESHOLDS
@@ -173,9 +173,9 @@ class Rewards:
                     message = f"{function.name} returns `{name}`, which is not a declared metric and is dropped: "
                     warnings.warn(f"{message}@assay.reward(metrics=[{name!r}])", AssayWarning, stacklevel=2)
 
-    def lane(self) -> Lane:
+    def lane(self) -> SharedColumn:
         """Return a struct column: the reward and the error of each function, by its position."""
-        return Lane(f"rewards:{id(self)}", self._expr)
+        return SharedColumn(f"rewards:{id(self)}", self._expr)
 
     def _expr(self, schema: pl.Schema) -> pl.Expr:
         names = self.read_from(schema)
@@ -186,7 +186,7 @@ class Rewards:
         }
         completion = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
         # the completion as it was loaded, unless the functions are about something else
-        loaded = {name for name in names if name != COMPLETION or is_about_completion()}
+        loaded = {name for name in names if name != COMPLETION or reads_completion()}
         arguments = (exactly(name).alias("argument") if name in loaded else text().alias(name) for name in names)
         columns = [completion, *arguments]
         # NOTE: a group function needs the whole column, whatever the batch size

@@ -22,7 +22,7 @@ from assay.checks.stand_ins import EARLIER, Stored
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.completion import NO_ASSISTANT, NULL_COMPLETION
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.loading.rollouts import Rollouts
 from assay.names import IN_PROCESS, NATIVE
 from assay.runs.file_run import FileRun, is_folder

@@ -11,7 +11,7 @@ from assay.compiling.columns import reading_for
 from assay.compiling.plan import Plan, in_pieces
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN

@@ -27,8 +27,8 @@ from assay.compiling.columns import (
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
-from assay.expressions.lane import exactly
 from assay.expressions.mixed import untyped
+from assay.expressions.shared_columns import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
 from assay.loading.formats.reading import File
 from assay.loading.formats.remote import RemoteFile, hidden_of

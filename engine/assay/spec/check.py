@@ -11,8 +11,8 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.checks.groups import Group, Included
 from assay.checks.stand_ins import Broken
-from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.regex.flavors import PACKAGE
+from assay.expressions.shared_columns import exactly, row_of, rowwise
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 

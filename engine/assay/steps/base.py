@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.expressions.lane import rowwise
+from assay.expressions.shared_columns import rowwise
 from assay.values.params import Params
 
 

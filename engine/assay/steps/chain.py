@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.expressions.lane import Lane, about, layers, text
+from assay.expressions.shared_columns import SharedColumn, layers, reading_column, text
 from assay.names import TEXT
 from assay.steps.base import Step
 
@@ -58,18 +58,18 @@ class Chain:
 
     # The same as columns. ``source`` is a lane of texts to begin with; by default the text that the check is about.
 
-    def lanes(self, source: Lane | None = None) -> tuple[Lane, ...]:
+    def lanes(self, source: SharedColumn | None = None) -> tuple[SharedColumn, ...]:
         """Return a lane for each step: the result up to that step, null where a step has found nothing or failed."""
-        lanes: list[Lane] = []
+        lanes: list[SharedColumn] = []
         for step in self.steps:
             lanes.append(step_lane(lanes[-1] if lanes else source, step))
         return tuple(lanes)
 
-    def lane(self, source: Lane | None = None) -> Lane | None:
+    def lane(self, source: SharedColumn | None = None) -> SharedColumn | None:
         """Return the lane of the result; ``source`` if there are no steps."""
         return (source, *self.lanes(source))[-1]
 
-    def missing_expr(self, source: Lane | None = None) -> pl.Expr:
+    def missing_expr(self, source: SharedColumn | None = None) -> pl.Expr:
         """Return the name of the step that finds nothing as an expression; null where the text is null or a step fails, too."""
         missing: pl.Expr = pl.lit(None, dtype=pl.String)
         inputs = [text() if source is None else source.col, *(lane.col for lane in self.lanes(source))]
@@ -78,7 +78,7 @@ class Chain:
         error = self.error_expr(source)
         return missing if error is None else pl.when(error.is_null()).then(missing)
 
-    def error_expr(self, source: Lane | None = None) -> pl.Expr | None:
+    def error_expr(self, source: SharedColumn | None = None) -> pl.Expr | None:
         """Return the error of the step that fails, as a String expression; None if no step ever fails."""
         previous = (source, *self.lanes(source))
         failing = [(before, step) for before, step in zip(previous, self.steps, strict=False) if step.errors]
@@ -87,7 +87,7 @@ class Chain:
     def columns(self, texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
         """Return the results for a column of texts, and the errors; None if no step ever fails."""
         frame = texts.to_frame(TEXT)
-        with about(TEXT):
+        with reading_column(TEXT):
             lane, error = self.lane(), self.error_expr()
             for expressions in layers([lane] if lane else [], frame.schema):
                 frame = frame.with_columns_seq(expressions)
@@ -97,7 +97,7 @@ class Chain:
         return results["value"], None if error is None else results["error"]
 
 
-def step_lane(previous: Lane | None, step: Step) -> Lane:
+def step_lane(previous: SharedColumn | None, step: Step) -> SharedColumn:
     """Return the lane of a step's result, given the lane of its texts; None for the text that the check is about."""
     source = _result_lane(previous, step)
     if not (step.keeps or step.errors):
@@ -113,12 +113,12 @@ def step_lane(previous: Lane | None, step: Step) -> Lane:
             nothing &= source.col.struct.field("error").is_null()
         return pl.when(nothing).then(pl.concat_list(given) if step.gives_list else given).otherwise(result)
 
-    return Lane(f"{source.name} value", build, after=(source, *((previous,) if previous else ())))
+    return SharedColumn(f"{source.name} value", build, after=(source, *((previous,) if previous else ())))
 
 
-def _result_lane(previous: Lane | None, step: Step) -> Lane:
+def _result_lane(previous: SharedColumn | None, step: Step) -> SharedColumn:
     """Return the lane of what a step's ``expr`` gives."""
-    return Lane(
+    return SharedColumn(
         f"{previous.name if previous else 'text'} → {step.key}",
         lambda _: step.expr(text() if previous is None else previous.col),
         after=(previous,) if previous else (),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.expressions.lane import nulls
+from assay.expressions.shared_columns import nulls
 from assay.expressions.text import WHITESPACE, as_class, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params

@@ -7,7 +7,7 @@ import polars as pl
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from assay.calls.limits import Limits
-from assay.expressions.lane import nulls
+from assay.expressions.shared_columns import nulls
 from assay.steps.base import Step, StepExample
 from assay.steps.chain import Chain
 from assay.values.params import Params

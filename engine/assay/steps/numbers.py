@@ -11,7 +11,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from assay.expressions.lane import rowwise
+from assay.expressions.shared_columns import rowwise
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 

@@ -14,8 +14,8 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.expressions.json import NOT_JSON, candidates, loads, mended, values_within
-from assay.expressions.lane import rowwise
 from assay.expressions.regex.compiled import on_any_stack
+from assay.expressions.shared_columns import rowwise
 from assay.expressions.tags import Tag as TagText
 from assay.expressions.text import by_columns, by_slices, filled, holds, split_at, stripped
 from assay.steps.base import Step, StepExample

@@ -8,7 +8,6 @@ import polars as pl
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from assay.calls.limits import Limits
-from assay.expressions.lane import nulls, positions
 from assay.expressions.regex.flavors import FLAVOR, LISTS, PACKAGE, named_lists
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import (
@@ -21,6 +20,7 @@ from assay.expressions.regex.spans import (
     results_column,
     route_of,
 )
+from assay.expressions.shared_columns import nulls, positions
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 

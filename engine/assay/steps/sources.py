@@ -8,8 +8,8 @@ import polars as pl
 
 from assay.expressions.completion import completion_text
 from assay.expressions.json import mended
-from assay.expressions.lane import among, distinct_rows, exactly, row_of, rowwise
 from assay.expressions.mixed import untyped
+from assay.expressions.shared_columns import among, distinct_rows, exactly, row_of, rowwise
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
 from assay.steps.tool_calls.columns import calls_of_structs, has_plain_calls

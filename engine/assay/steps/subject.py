@@ -8,7 +8,7 @@ import polars as pl
 
 from assay.calls.limits import Limits, own_failure
 from assay.errors import said_by
-from assay.expressions.lane import Lane, about
+from assay.expressions.shared_columns import SharedColumn, reading_column
 from assay.names import COMPLETION, TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
@@ -64,11 +64,11 @@ class Subject:
     @property
     def column(self) -> str:
         """Name of the column with the result: null where there is nothing to read, or a step fails."""
-        with about(TEXT):
+        with reading_column(TEXT):
             lane = self.chain.lane(self._source_lane)
             return TEXT if lane is None else lane.column
 
-    def lanes(self) -> tuple[Lane, ...]:
+    def lanes(self) -> tuple[SharedColumn, ...]:
         """Return the lanes of the source and of each step; they are about the completion."""
         source = self._source_lane
         return (*(() if source is None else (source,)), *self.chain.lanes(source))
@@ -86,5 +86,5 @@ class Subject:
         return self.chain.error_expr(self._source_lane)
 
     @property
-    def _source_lane(self) -> Lane | None:
-        return None if self.source is None else Lane(f"source {self.source!r}", self.source.expr)
+    def _source_lane(self) -> SharedColumn | None:
+        return None if self.source is None else SharedColumn(f"source {self.source!r}", self.source.expr)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.expressions.lane import rowwise
+from assay.expressions.shared_columns import rowwise
 from assay.expressions.text import by_columns, by_slices, is_ascii, is_plain, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import loads
-from assay.expressions.lane import field_of
 from assay.expressions.mixed import TYPED, is_typed, untyped, untyped_expr, without_nulls
+from assay.expressions.shared_columns import field_of
 from assay.names import HIDDEN
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, chat_of, is_plain_text

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.expressions.json import NOT_JSON, loads
-from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.mixed import without_nulls
+from assay.expressions.shared_columns import exactly, row_of, rowwise
 from assay.names import BAD, COMPLETION
 from assay.values.chats import is_plain_text
 

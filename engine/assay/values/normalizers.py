@@ -16,9 +16,9 @@ from typing import Any
 import polars as pl
 
 from assay.errors import did_you_mean
-from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
+from assay.expressions.shared_columns import SharedColumn, rowwise, text
 from assay.values.params import both_cases, snake_case
 
 Normalizer = Callable[[str], str]
@@ -242,6 +242,6 @@ def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:
     return rowwise(texts, normalizer(spec), pl.String, distinct=True)
 
 
-def normalized_lane(spec: str | Mapping[str, Any]) -> Lane:
+def normalized_lane(spec: str | Mapping[str, Any]) -> SharedColumn:
     """Return the lane with the normalized text."""
-    return Lane(f"normalized:{json.dumps(spec, sort_keys=True)}", lambda _: normalized_expr(text(), spec))
+    return SharedColumn(f"normalized:{json.dumps(spec, sort_keys=True)}", lambda _: normalized_expr(text(), spec))

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import ColumnsError, did_you_mean, listed
-from assay.expressions.lane import exactly, field_of, not_hidden
+from assay.expressions.shared_columns import exactly, field_of, not_hidden
 
 ABSENT = object()
 """Returned by ``find`` if there is no value at the path."""

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import loads, mended
-from assay.expressions.lane import exactly, not_hidden, plain, plain_type, row_of, rowwise
 from assay.expressions.mixed import TYPED, is_typed, untyped, without_nulls
+from assay.expressions.shared_columns import exactly, not_hidden, plain, plain_type, row_of, rowwise
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))

@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable
-from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
+from assay.expressions.shared_columns import exactly
 from assay.names import PROVENANCE_KEY
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.stdout import standard_output

@@ -10,12 +10,12 @@ import pytest
 
 import assay
 from assay.calls.limits import Limits, TimeoutCounts
-from assay.expressions.lane import lanes_read
 from assay.expressions.regex import guarded
 from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import quick
 from assay.expressions.regex.guarded import Question, guarded_search
 from assay.expressions.regex.search import check_pattern, route, search, search_all
+from assay.expressions.shared_columns import columns_read
 from assay.functions.registry import function, regex_match
 from assay.scoring.reference import score_rows
 
@@ -180,7 +180,7 @@ def test_a_run_that_is_to_stop_stops_between_two_matches():
     stop = threading.Event()
     stop.set()
     check = assay.load_verifier({"checks": [{"type": "regex", "pattern": "(?=a)(?:a|b)+"}]}).checks[0].check
-    with lanes_read() as lanes:
+    with columns_read() as lanes:
         check.within(Limits(stop=stop)).expr()
     (lane, *_) = lanes
     frame = assay.scan([{"completion": "a"}]).rename({"completion": "__assay/text"})

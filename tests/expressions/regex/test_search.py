@@ -9,11 +9,11 @@ from cases import sized, some
 from patterns import FLAGS, TEXTS, accepted, random_pattern
 
 import assay
-from assay.expressions.lane import lanes_read, layers
 from assay.expressions.regex.compiled import compile_pattern, parsed
 from assay.expressions.regex.search import backtracking_lane, route, search, search_expr
 from assay.expressions.regex.trees.charsets import accepted as accepted_points
 from assay.expressions.regex.trees.charsets import accepted_ascii, most_ranges, reaches_beyond_ascii
+from assay.expressions.shared_columns import columns_read, layers
 from assay.names import TEXT
 from assay.thresholds import EVER, set_to
 
@@ -45,7 +45,7 @@ def python(pattern: str, text: str) -> bool:
 
 def columns(pattern: str, texts: list[str | None]) -> pl.DataFrame:
     frame = pl.DataFrame({TEXT: texts}, schema={TEXT: pl.String})
-    with lanes_read() as lanes:
+    with columns_read() as lanes:
         found, lane = search_expr(pattern), backtracking_lane(pattern)
         error = pl.lit(None, dtype=pl.String) if lane is None else lane.col.struct.field("error")
     for layer in layers(lanes, frame.schema):

@@ -27,8 +27,8 @@ from assay.checks.expectations.rules import (
     unread_side,
 )
 from assay.expressions.json_shapes import filled, shapes_of, text_without_shape
-from assay.expressions.lane import (
-    Lane,
+from assay.expressions.shared_columns import (
+    SharedColumn,
     encoded,
     in_lists,
     is_small,
@@ -57,7 +57,7 @@ def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     return pl.when(text().is_not_null()).then(graded)
 
 
-EXPECTATIONS = Lane("expectations", _expectations_expr)
+EXPECTATIONS = SharedColumn("expectations", _expectations_expr)
 """The grade of every row, a struct with the fields of ``Grade``."""
 
 

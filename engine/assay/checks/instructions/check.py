@@ -12,7 +12,7 @@ from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, Task, re
 from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import said_by
-from assay.expressions.lane import Lane, distinct_rows, encoded, exactly, text
+from assay.expressions.shared_columns import SharedColumn, distinct_rows, encoded, exactly, text
 from assay.values.params import Params
 
 JOINT = "; "
@@ -78,7 +78,7 @@ class IFEval(Check):
             task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
             return pl.map_batches([text(), task], self._of_columns, return_dtype=PAIR_ANSWER, is_elementwise=True)
 
-        return Columns.of(Lane(f"ifeval:{identity(self)}", build).col)
+        return Columns.of(SharedColumn(f"ifeval:{identity(self)}", build).col)
 
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
         texts, which_text = encoded(columns[0])

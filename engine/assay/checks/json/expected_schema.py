@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
-from assay.expressions.lane import Lane, distinct_rows, plain, plain_type, positions, rowwise, text
 from assay.expressions.mixed import without_nulls
+from assay.expressions.shared_columns import SharedColumn, distinct_rows, plain, plain_type, positions, rowwise, text
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.thresholds import THRESHOLDS
 
@@ -77,7 +77,7 @@ def _keys_expr(schema: pl.Schema) -> pl.Expr:
     return pl.coalesce(*answers, pl.struct(keys=None, problem=pl.lit(_NONE)).cast(_KEYS))
 
 
-_SCHEMA_KEYS = Lane("schema-keys", _keys_expr)
+_SCHEMA_KEYS = SharedColumn("schema-keys", _keys_expr)
 
 
 def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
@@ -106,5 +106,5 @@ def _result_expr(_: pl.Schema) -> pl.Expr:
     )
 
 
-SCHEMA_RESULT = Lane("schema-result", _result_expr, after=(_SCHEMA_KEYS, OBJECT_TEXT))
+SCHEMA_RESULT = SharedColumn("schema-result", _result_expr, after=(_SCHEMA_KEYS, OBJECT_TEXT))
 """A struct of ``score``, ``reason`` (null if no key is missing) and ``error`` (null if the row has a usable schema)."""

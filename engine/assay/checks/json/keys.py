@@ -8,7 +8,7 @@ from pydantic import Field
 from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.checks.json.expected_schema import SCHEMA_RESULT, output_schema, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
-from assay.expressions.lane import rowwise, text
+from assay.expressions.shared_columns import rowwise, text
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.params import Params
 

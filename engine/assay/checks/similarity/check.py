@@ -14,8 +14,8 @@ from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck, in_columns
 from assay.checks.similarity.characters import DISTANCE, PARTIAL_METRICS, problem_of, similarities, similarity, within
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, encodable, printable, quoted
-from assay.expressions.lane import nulls, text
 from assay.expressions.pairs import once_pairs
+from assay.expressions.shared_columns import nulls, text
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas

@@ -13,10 +13,10 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
-from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import Matches
+from assay.expressions.shared_columns import SharedColumn, rowwise, text
 from assay.expressions.text import is_ascii, lower, lower_expr
 from assay.steps.regex import RESULT, explained, operate, operate_on
 from assay.values.params import Params
@@ -182,7 +182,7 @@ class CountOf(Check):
         return float(number is not None and all(_HOLDS[words](number, bound) for words, bound in self.bounds))
 
     def columns(self) -> Columns:
-        counted = Lane(f"count:{self.params.of!r}", lambda _: self.counted.expr(text())).col
+        counted = SharedColumn(f"count:{self.params.of!r}", lambda _: self.counted.expr(text())).col
         error = None if self._pattern is None else counted.struct.field("error")
         number = (counted if error is None else counted.struct.field("value")).cast(pl.Int64)
         holds = [_HOLDS_EXPR[words](number, bound) for words, bound in self.bounds]

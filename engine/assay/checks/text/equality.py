@@ -10,8 +10,8 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import ANSWER_STEPS, Check, Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import encodable, quoted
-from assay.expressions.lane import is_small, rowwise, text
 from assay.expressions.pairs import equal_expr, quoted_expr
+from assay.expressions.shared_columns import is_small, rowwise, text
 from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_expr, stripped_pattern
 from assay.steps.base import Step
 from assay.steps.choices import Choice as ChoiceStep

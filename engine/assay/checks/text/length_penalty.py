@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row
 from assay.checks.groups import quotient
 from assay.expressions.counts import COUNTS
-from assay.expressions.lane import Lane, text
+from assay.expressions.shared_columns import SharedColumn, text
 from assay.steps.numbers import number_value, number_values
 from assay.values.params import Params, UnfitValueError
 
@@ -129,9 +129,9 @@ class LengthPenalty(GoldCompared):
         return "columns: arithmetic"
 
 
-def _count(unit: str) -> Lane:
+def _count(unit: str) -> SharedColumn:
     """The lane of the check ``count`` with the number of words or characters."""
-    return Lane(f"count:{unit!r}", lambda _: COUNTS[unit].expr(text()))
+    return SharedColumn(f"count:{unit!r}", lambda _: COUNTS[unit].expr(text()))
 
 
 def _counts(units: pl.Expr, dtype: type[pl.DataType]) -> list[pl.Expr]:

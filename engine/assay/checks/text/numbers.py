@@ -8,15 +8,15 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import ANSWER_STEPS, Check, Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import quoted
-from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import quoted_expr
+from assay.expressions.shared_columns import SharedColumn, rowwise, text
 from assay.steps.base import Step
 from assay.steps.numbers import Number as NumberStep
 from assay.steps.numbers import NumberParams as PlaceParams
 from assay.steps.numbers import gold_number, gold_numbers, number_value, number_values
 from assay.values.params import Params, UnfitValueError
 
-_VALUE = Lane("number-value", lambda _: number_values(text()))
+_VALUE = SharedColumn("number-value", lambda _: number_values(text()))
 """The value of the number that the text is; null if it is none."""
 
 

@@ -10,7 +10,6 @@ from pydantic import Field, field_validator
 from assay.calls.limits import Limits
 from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import quoted
-from assay.expressions.lane import nulls, rowwise, text
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.regex.flavors import nearest_texts
 from assay.expressions.regex.pattern_column import search_patterns_expr
@@ -22,6 +21,7 @@ from assay.expressions.regex.search import (
     search_each,
     search_expr,
 )
+from assay.expressions.shared_columns import nulls, rowwise, text
 from assay.steps.regex import PatternParams, check_by
 
 

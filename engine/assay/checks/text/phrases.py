@@ -11,7 +11,6 @@ from pydantic import Field, WithJsonSchema, field_validator
 
 from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import encodable, quoted
-from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import (
     contain_each_expr,
     contain_expr,
@@ -19,6 +18,7 @@ from assay.expressions.pairs import (
     listed_where,
     quoted_lists_expr,
 )
+from assay.expressions.shared_columns import SharedColumn, rowwise, text
 from assay.expressions.text import (
     LOWER,
     WHITESPACE,
@@ -90,7 +90,7 @@ class _Phrase:
         return _has_word(subject, self.value) if self.word else self.value in subject
 
     @property
-    def lane(self) -> Lane | None:
+    def lane(self) -> SharedColumn | None:
         """The lane that searches for the phrase in either case; None to search for the phrase itself."""
         return None if self.case_sensitive or self.word else phrase_lane(self.value)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.checks.base import JSON_STEPS, GoldKind
 from assay.checks.pairs import Answer, PairCheck
-from assay.expressions.lane import rowwise
+from assay.expressions.shared_columns import rowwise
 from assay.steps.base import Step
 from assay.steps.sources import CallSource, Scope, Source
 from assay.steps.tool_calls.calls import Call, calls_text, read_calls

@@ -14,10 +14,10 @@ from functools import partial
 
 import polars as pl
 
-from assay.expressions.lane import once
 from assay.expressions.regex.search import linear_answers, route, search_here
 from assay.expressions.regex.templates import search_templates
 from assay.expressions.regex.trees.charsets import is_word_character
+from assay.expressions.shared_columns import once
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
 from assay.thresholds import THRESHOLDS
 

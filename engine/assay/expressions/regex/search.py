@@ -35,7 +35,6 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.errors import AssayWarning, encodable, said_by
-from assay.expressions.lane import Lane, among, is_small, nulls, positions, text
 from assay.expressions.regex.compiled import (
     TooExpensiveError,
     compile_pattern,
@@ -51,6 +50,7 @@ from assay.expressions.regex.trees.charsets import BEYOND_LETTERS
 from assay.expressions.regex.trees.lookahead import without_look_ahead
 from assay.expressions.regex.trees.nodes import NotLinearError
 from assay.expressions.regex.trees.substitutes import has_substitutes, with_substitutes
+from assay.expressions.shared_columns import SharedColumn, among, is_small, nulls, positions, text
 from assay.expressions.text import (
     ASCII_ALIKE,
     ASCII_LOWER,
@@ -309,7 +309,7 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
     return answers
 
 
-def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "") -> Lane | None:
+def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "") -> SharedColumn | None:
     """Return a lane for the rows that the linear engine cannot decide; ``lists`` as for ``search``."""
     chosen = route(pattern, lists=lists)
     if chosen.in_columns and not chosen.disputed:
@@ -334,7 +334,7 @@ def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "
             values = pl.when(is_disputed(values)).then(values)
         return values.map_batches(answers, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
 
-    return Lane(f"regex:{lists}:{pattern}", build)
+    return SharedColumn(f"regex:{lists}:{pattern}", build)
 
 
 _ANSWER = {"found": pl.Boolean, "error": pl.String}

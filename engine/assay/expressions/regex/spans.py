@@ -20,7 +20,6 @@ from polars.exceptions import PolarsError
 
 from assay.calls.limits import Limits
 from assay.errors import encodable, said_by
-from assay.expressions.lane import is_small
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, on_any_stack, parsed, quick
 from assay.expressions.regex.guarded import Question, guarded_search
 from assay.expressions.regex.linear import class_of
@@ -33,6 +32,7 @@ from assay.expressions.regex.trees.charsets import (
     reaches_beyond_ascii,
 )
 from assay.expressions.regex.trees.nodes import Items, NotLinearError
+from assay.expressions.shared_columns import is_small
 from assay.expressions.text import is_ascii
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS

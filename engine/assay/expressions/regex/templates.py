@@ -20,11 +20,11 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.lane import encoded, nulls
 from assay.expressions.regex.compiled import TooExpensiveError, on_any_stack, parsed
 from assay.expressions.regex.search import Route, linear_answers, route_of_tree
 from assay.expressions.regex.trees.charsets import is_word_character
 from assay.expressions.regex.trees.nodes import NotLinearError, all_nodes
+from assay.expressions.shared_columns import encoded, nulls
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
 from assay.thresholds import THRESHOLDS
 

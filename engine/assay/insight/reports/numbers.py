@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.results import Result, ScoreColumn
 from assay.insight.stats import finite, ratio

@@ -10,7 +10,7 @@ import polars as pl
 
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, UsageError, counted
-from assay.expressions.lane import exactly
+from assay.expressions.shared_columns import exactly
 from assay.insight.originals import HOW, NO_TEXTS, originals
 from assay.insight.reports.numbers import (
     MOST_PAIRED,

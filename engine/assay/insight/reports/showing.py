@@ -15,8 +15,8 @@ from polars.exceptions import ColumnNotFoundError, PanicException, PolarsError
 
 from assay.errors import AssayError, UsageError, did_you_mean, listed
 from assay.expressions.json import loads
-from assay.expressions.lane import exactly
 from assay.expressions.readable import readable
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.originals import HOW, originals
 from assay.insight.results import ROW, Result, labelled_lines, open_result

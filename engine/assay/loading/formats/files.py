@@ -13,8 +13,8 @@ import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, closest, path_text, shown_path
-from assay.expressions.lane import plain_type
 from assay.expressions.mixed import TYPED
+from assay.expressions.shared_columns import plain_type
 from assay.loading.formats.parquet import ParquetFile, open_parquet
 from assay.loading.formats.parquet_pages import find_fault
 from assay.loading.formats.reading import File, Reading, one_after_another, own_types, rows_in_all

@@ -15,8 +15,8 @@ from polars.exceptions import ComputeError
 from polars.io.plugins import register_io_source
 
 from assay.errors import InputError, shown_path
-from assay.expressions.lane import exactly
 from assay.expressions.mixed import TYPED, typed_expr
+from assay.expressions.shared_columns import exactly
 from assay.names import HIDDEN
 from assay.options import MAX_RATIO, ReadingOptions, options_of
 from assay.system.memory import share

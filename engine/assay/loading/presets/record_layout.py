@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from assay.errors import SHOWN, ColumnsError, InputError
-from assay.expressions.lane import exactly, rowwise
 from assay.expressions.mixed import without_nulls
+from assay.expressions.shared_columns import exactly, rowwise
 from assay.names import BAD, COMPLETION, HIDDEN
 from assay.values.paths import ABSENT, Path, find, find_expr, missing, outline_of
 

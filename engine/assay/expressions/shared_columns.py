@@ -1,4 +1,4 @@
-"""Lanes: named hidden columns that checks share, and helpers to run Python on the few rows that need it."""
+"""Shared columns: hidden columns that several checks read, and helpers to run Python on the few rows that need it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _SUBJECT = ContextVar("subject", default=TEXT)
 
 
 @contextmanager
-def about(subject: str) -> Iterator[None]:
+def reading_column(subject: str) -> Iterator[None]:
     """Build expressions and lanes about another column than the completion's text: what ``on:`` makes of it."""
     token = _SUBJECT.set(subject)
     try:
@@ -61,11 +61,11 @@ def about(subject: str) -> Iterator[None]:
 
 
 def text() -> pl.Expr:
-    """Return the text that a check is about: by default the completion's, null where the completion is null. See ``about``."""
+    """Return the text that a check is about: by default the completion's, null where the completion is null. See ``reading_column``."""
     return pl.col(_SUBJECT.get())
 
 
-def is_about_completion() -> bool:
+def reads_completion() -> bool:
     """Return whether ``text`` is the completion's."""
     return _SUBJECT.get() == TEXT
 
@@ -89,7 +89,7 @@ def plain(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 @dataclass(frozen=True)
-class Lane:
+class SharedColumn:
     """A shared intermediate column, so that what several checks need is computed once per row.
 
     Two lanes with the same name are the same lane.
@@ -107,10 +107,10 @@ class Lane:
 
     name: str
     build: Callable[[pl.Schema], pl.Expr] = field(compare=False)
-    after: tuple["Lane", ...] = field(default=(), compare=False)
+    after: tuple["SharedColumn", ...] = field(default=(), compare=False)
     implies: str = field(default="", compare=False)
     build_known: Callable[[pl.Expr], pl.Expr] | None = field(default=None, compare=False)
-    basis: "Lane | None" = field(default=None, compare=False)
+    basis: "SharedColumn | None" = field(default=None, compare=False)
     build_from: Callable[[pl.Schema], pl.Expr] | None = field(default=None, compare=False)
     build_few: Callable[[pl.Schema], pl.Expr] | None = field(default=None, compare=False)
 
@@ -129,13 +129,13 @@ class Lane:
         return pl.col(self.column)
 
 
-_READ: ContextVar[list[Lane] | None] = ContextVar("read", default=None)
+_READ: ContextVar[list[SharedColumn] | None] = ContextVar("read", default=None)
 
 
 @contextmanager
-def lanes_read() -> Iterator[list[Lane]]:
+def columns_read() -> Iterator[list[SharedColumn]]:
     """Collect the lanes whose columns are read by expressions that are built here."""
-    outer, lanes = _READ.get(), list[Lane]()
+    outer, lanes = _READ.get(), list[SharedColumn]()
     token = _READ.set(lanes)
     try:
         yield lanes
@@ -145,7 +145,7 @@ def lanes_read() -> Iterator[list[Lane]]:
             outer += lanes
 
 
-def layers(lanes: Iterable[Lane], schema: pl.Schema, *, few: bool = False) -> list[list[pl.Expr]]:
+def layers(lanes: Iterable[SharedColumn], schema: pl.Schema, *, few: bool = False) -> list[list[pl.Expr]]:
     """Order lanes so that each is computed once, after the lanes that it reads."""
     by_name = _with_needs(_on_bases(_with_needs(map(_by_definition, lanes) if few else lanes)))
     implied_by = {name: [lane for lane in by_name.values() if lane.implies == name] for name in by_name}
@@ -166,13 +166,13 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema, *, few: bool = False) -> li
     return result
 
 
-def _by_definition(lane: Lane) -> Lane:
+def _by_definition(lane: SharedColumn) -> SharedColumn:
     return lane if lane.build_few is None else replace(lane, build=lane.build_few, after=())
 
 
-def _with_needs(lanes: Iterable[Lane]) -> dict[str, Lane]:
+def _with_needs(lanes: Iterable[SharedColumn]) -> dict[str, SharedColumn]:
     """Return lanes and those that they read, by name."""
-    by_name: dict[str, Lane] = {}
+    by_name: dict[str, SharedColumn] = {}
     queue = [*lanes][::-1]  # of equal ones, the first
     while queue:
         lane = queue.pop()
@@ -182,7 +182,7 @@ def _with_needs(lanes: Iterable[Lane]) -> dict[str, Lane]:
     return by_name
 
 
-def _on_bases(lanes: Mapping[str, Lane]) -> list[Lane]:
+def _on_bases(lanes: Mapping[str, SharedColumn]) -> list[SharedColumn]:
     """Build lanes from their bases, where these are there anyway or enough lanes share their cost."""
     wanted = Counter(lane.basis.name for lane in lanes.values() if lane.basis is not None)
     shared = {name for name, number in wanted.items() if name in lanes or number >= THRESHOLDS.sharers}

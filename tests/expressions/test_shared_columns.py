@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from assay.expressions.lane import first_of_each, in_lists
 from assay.expressions.pairs import listed_where, quoted_lists_expr
+from assay.expressions.shared_columns import first_of_each, in_lists
 
 
 def test_values_go_into_lists_in_order():
