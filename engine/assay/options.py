@@ -81,12 +81,7 @@ _SOME_ROWS = _number(" of rows, at least 1", lambda value: value >= 1)
 _FINITE = _number("", lambda _: True)
 
 
-def _distance(flag: str, value: Any) -> Any:
-    return _number(", at least 0", lambda value: value >= 0)(flag, _FINITE(flag, value))
-
-
-def _rows_or_share(flag: str, value: Any) -> Any:
-    return RowLimit(flag, value).given
+_AT_LEAST_0 = _number(", at least 0", lambda value: value >= 0)
 
 
 def _one_of(*words: str) -> Callable[[str, Any], Any]:
@@ -121,7 +116,7 @@ def _read_storage_options(values: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-_SHARE = partial(Option, cli=str | None, parse=_rows_or_share, metavar="N|P%")
+_SHARE = partial(Option, cli=str | None, parse=lambda flag, value: RowLimit(flag, value).given, metavar="N|P%")
 _SIZE = partial(Option, cli=str | None, parse=read_size, metavar="SIZE")
 _LIMIT = partial(Option, panel=FUNCTIONS, decides=True, metavar="SECONDS")
 
@@ -400,7 +395,13 @@ class DiffLimits(TypedDict, total=False):
     max_regressions: Annotated[int | str | None, _SHARE("Rows that may fail after passing.", LIMITS)]
     max_changed: Annotated[int | str | None, _SHARE("Rows whose reward may differ.", LIMITS)]
     max_delta: Annotated[
-        float | None, Option("How far the mean reward may move, up or down.", LIMITS, parse=_distance, metavar="X")
+        float | None,
+        Option(
+            "How far the mean reward may move, up or down.",
+            LIMITS,
+            parse=lambda flag, value: _AT_LEAST_0(flag, _FINITE(flag, value)),
+            metavar="X",
+        ),
     ]
 
 

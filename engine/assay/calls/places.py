@@ -26,7 +26,12 @@ def raised_at(error: BaseException) -> str:
     """Return where an exception left users' code, ``file, line 3: code``; ``""`` if no line of theirs raised it."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return _place(error.filename, error.lineno, error.text or "")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_system(frame.filename)]
+    frames = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        is_library = path.is_relative_to(_LIBRARY) and not _is_installed(frame.filename)
+        if not (frame.filename.startswith("<") or path.is_relative_to(_OURS) or is_library):
+            frames.append(frame)
     # the line of an installed library says less than the line that called it; but users' code may be installed, too
     frames = [frame for frame in frames if not _is_installed(frame.filename)] or frames
     return _place(frames[-1].filename, frames[-1].lineno or 0, frames[-1].line or "") if frames else ""
@@ -60,11 +65,6 @@ def defined_at(function: Callable[..., Any]) -> str:
     """Return where a function is defined, ``file, line 3``; ``""`` if it is not written in Python."""
     code = getattr(function, "__code__", None)
     return "" if code is None else _place(code.co_filename, code.co_firstlineno, "")
-
-
-def _is_system(file: str) -> bool:
-    is_library = Path(file).is_relative_to(_LIBRARY) and not _is_installed(file)
-    return file.startswith("<") or Path(file).is_relative_to(_OURS) or is_library
 
 
 def _is_installed(file: str) -> bool:

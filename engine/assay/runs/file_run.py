@@ -7,7 +7,7 @@ name of a file counts for nothing.
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,19 +48,14 @@ def is_folder(out: object) -> bool:
     return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (does not raise)
 
 
-@cache
-def _recorded_settings() -> Any:
-    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
-    hints["preset"] = dict[str, Any] | Literal["none"] | None
-    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
-    return create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields)
-
-
 def settings_in(provenance: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the options of the run that made a result, as far as its footer has them; ``name`` is the result's in messages."""
     settings = provenance.get("settings") or {}
+    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
+    hints["preset"] = dict[str, Any] | Literal["none"] | None
+    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
     try:
-        conforms(settings, _recorded_settings())
+        conforms(settings, create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields))
         settle(FileOptions, settings, "assay")
     except (StoredError, UsageError) as error:
         fact = f"{name}: the options in its footer cannot be read: {error.args[0]}"

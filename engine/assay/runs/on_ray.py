@@ -15,7 +15,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -124,16 +123,6 @@ def _signals_restored() -> Iterator[None]:
         signal.raise_signal(signal.SIGTERM)
 
 
-@dataclass(frozen=True)
-class _Setup:
-    """What a process of the cluster needs to score like the driver."""
-
-    cwd: str
-    paths: tuple[str, ...]
-    versions: tuple[tuple[str, str | None], ...]
-    job: bytes
-
-
 _VERSIONS = (("assay", __version__), ("polars", pl.__version__))
 
 
@@ -181,8 +170,20 @@ class _Tasks:
                     dead.append((shard, str(error)))
                     continue
                 yield shard, summary
+
+        def dies(part: Shard) -> bool:
+            task = submit(try_shard, part)
+            self._running[task] = part
+            try:
+                self._result(task)
+            except _DeadError:
+                return True
+            finally:
+                self._running.pop(task, None)
+            return False
+
         for shard, reason in dead:
-            yield shard, f"{reason}{culprit(job, shard, lambda part: self._dies(submit, part))}"
+            yield shard, f"{reason}{culprit(job, shard, dies)}"
 
     def cancel(self) -> None:
         tasks, self._running = list(self._running), {}
@@ -201,7 +202,7 @@ class _Tasks:
                 f"The checks cannot be sent to Ray: {said_by(error)}", "Define them in a module and import it."
             ) from None
         libraries = dict.fromkeys(name for verifier in job.plan.verifiers for name in verifier.libraries)
-        setup = self._ray.put(_Setup(str(Path.cwd()), tuple(sys.path), _versions(libraries), pickled))
+        setup = self._ray.put((str(Path.cwd()), tuple(sys.path), _versions(libraries), pickled))
         options: dict[str, Any] = {"num_cpus": 1, "scheduling_strategy": "SPREAD", "max_retries": _RETRIES}
         # one thread per CPU; set in the environment, because Polars reads it when imported
         options["runtime_env"] = {"env_vars": {"POLARS_MAX_THREADS": "1"}}
@@ -209,17 +210,6 @@ class _Tasks:
         task = self._ray.remote(**options)(run_on_node)
         # in a list, so that Ray does not fetch the job in processes that have it already
         return lambda work, shard: task.remote([setup], work, shard)
-
-    def _dies(self, submit: Callable[..., Any], part: Shard) -> bool:
-        task = submit(try_shard, part)
-        self._running[task] = part
-        try:
-            self._result(task)
-        except _DeadError:
-            return True
-        finally:
-            self._running.pop(task, None)
-        return False
 
     def _result(self, task: Any) -> Any:
         errors = self._ray.exceptions
@@ -277,18 +267,18 @@ def run_on_node(
 def _prepared(setup: Any) -> Job:
     import ray
 
-    packed: _Setup = ray.get(setup)
+    cwd, paths, there, pickled = ray.get(setup)
     with contextlib.suppress(OSError):  # paths may be absolute
-        os.chdir(packed.cwd)
-    sys.path[:0] = [path for path in packed.paths if path not in sys.path]
-    here = _versions(name for name, _ in packed.versions[len(_VERSIONS) :])
-    if packed.versions != here:
+        os.chdir(cwd)
+    sys.path[:0] = [path for path in paths if path not in sys.path]
+    here = _versions(name for name, _ in there[len(_VERSIONS) :])
+    if there != here:
         raise UsageError(
-            f"Node {socket.gethostname()} has {_listed(here)}; the driver has {_listed(packed.versions)}.",
+            f"Node {socket.gethostname()} has {_listed(here)}; the driver has {_listed(there)}.",
             "Install the same versions on every node.",
         )
     try:
-        job: Job = pickle.loads(packed.job)  # noqa: S301  (from the driver)
+        job: Job = pickle.loads(pickled)  # noqa: S301  (from the driver)
         job.set_up()
     except Exception as error:  # noqa: BLE001  (a module may raise anything)
         raise UsageError(

@@ -126,20 +126,18 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any
             run.check_errors(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
-                summary.root = writer.close({**_provenance(source, plan, run, summary), **taken})
+                inputs = list(source.inputs)
+                if (
+                    len(inputs) == 1 and run.options["limit"] is None
+                ):  # of several, the rows of each are not always known
+                    inputs = [replace(inputs[0], rows=summary.rows)]
+                functions, tasks = [check.id for check in summary.checks], task_files_of(run.options["tasks"])
+                made_by = provenance_of(plan.verifiers, functions, inputs, tasks, seal=run.options["seal"])
+                made_by |= run.task_table(source, made_by)
+                made_by |= {"settings": run.settings, "command": run.options["command"], "rows": summary.rows}
+                summary.root = writer.close({**made_by, **taken})
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)
-
-
-def _provenance(source: Rollouts, plan: Plan, run: FileRun, summary: Summary) -> dict[str, Any]:
-    inputs = list(source.inputs)
-    if len(inputs) == 1 and run.options["limit"] is None:  # with several inputs, the rows of each are not always known
-        inputs = [replace(inputs[0], rows=summary.rows)]
-    functions = [check.id for check in summary.checks]
-    tasks = task_files_of(run.options["tasks"])
-    provenance = provenance_of(plan.verifiers, functions, inputs, tasks, seal=run.options["seal"])
-    provenance |= run.task_table(source, provenance)
-    return {**provenance, "settings": run.settings, "command": run.options["command"], "rows": summary.rows}
 
 
 _ENGINES = ("local", "ray")

@@ -39,7 +39,12 @@ def score_rows(
     for check in checks:
         if isinstance(check, RowAwareCheck):
             check.prefetch(scorable)
-    scored = [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
+    scored = []
+    for row, unreadable in prepared:
+        reasons = (unscored(spec, row) for verifier in verifiers for spec in verifier.runnable)
+        reason = unreadable or next((reason for reason in reasons if reason is not None), None)
+        is_without = reason is None and any(none_applies(verifier, row) for verifier in verifiers)
+        scored.append(_scored(row, NO_CHECK if is_without else reason, verifiers))
     if lengths:
         for result, (row, _) in zip(scored, prepared, strict=True):
             # no check sees a row that has no text, or that could not be read
@@ -58,12 +63,6 @@ def _prepared(row: Row, texts: Container[str], paths: Sequence[Path], *, any_rol
     if (bad := row.get(BAD)) is not None or (bad := failure(row)) is not None:
         reason = bad
     return {**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}, reason
-
-
-def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:
-    reasons = (unscored(spec, row) for verifier in verifiers for spec in verifier.runnable)
-    reason = next((reason for reason in reasons if reason is not None), None)
-    return reason or (NO_CHECK if any(none_applies(verifier, row) for verifier in verifiers) else None)
 
 
 def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
