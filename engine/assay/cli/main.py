@@ -16,7 +16,7 @@ from typing import Any
 from assay.cli.app import app, say, to_stderr
 from assay.errors import printable
 from assay.system.processes import open_standard_streams, return_memory_soon, silence
-from assay.system.signals import IMPATIENCE, KEPT, LEFTOVERS, Impatience
+from assay.system.signals import CLEANUPS, EXIT_MESSAGES, FORCE_EXIT, ForceExit
 from assay.system.stdout import open_streams
 
 __all__ = ["app", "main"]
@@ -29,14 +29,14 @@ def _report_wait() -> None:
 
 def _exit_now(number: int) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        say(printable(KEPT[-1]() if KEPT else "interrupted; nothing was written"))
+        say(printable(EXIT_MESSAGES[-1]() if EXIT_MESSAGES else "interrupted; nothing was written"))
     silence((1, 2))  # the main thread may find its way out while the processes end that it waits for
     _clean_up()
     os._exit(128 + number)
 
 
 def _clean_up() -> None:
-    for remove in LEFTOVERS:
+    for remove in CLEANUPS:
         remove()
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     gc.disable()  # until a command has imported its modules: to look for garbage among them takes a tenth of a short run
     open_standard_streams()
     open_streams()
-    IMPATIENCE.append(Impatience(_report_wait, _exit_now))
+    FORCE_EXIT.append(ForceExit(_report_wait, _exit_now))
     ended_by: list[int] = []
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from assay.guard import server
 from assay.guard.server import BURY, COMMAND, FRAME, KILL, LOOK, RAISED, REQUEST, START, VALUE
 from assay.system.processes import forget_in_children
-from assay.system.signals import LEFTOVERS
+from assay.system.signals import CLEANUPS
 
 _BATCH_CHARACTERS = 1 << 17
 """Maximum characters of a request with several texts."""
@@ -572,4 +572,4 @@ def _forget_all() -> None:
 
 
 forget_in_children(_forget_all)
-LEFTOVERS.append(_close_all)
+CLEANUPS.append(_close_all)

@@ -23,7 +23,7 @@ from assay.functions.registry import Function, Reference
 from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
 from assay.system.processes import forget_in_children, signal_at_end_of, silence
-from assay.system.signals import LEFTOVERS
+from assay.system.signals import CLEANUPS
 
 _TRIES = 2
 _COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.runs.child_process import serve; serve()"
@@ -203,7 +203,7 @@ def _forget() -> None:
         _let_go(process)
 
 
-LEFTOVERS.append(_end_all)
+CLEANUPS.append(_end_all)
 forget_in_children(_forget)
 
 
@@ -287,7 +287,7 @@ _LEAVING = threading.Lock()
 def _leave() -> NoReturn:
     with _LEAVING:
         silence((1, 2))
-        for remove in LEFTOVERS:
+        for remove in CLEANUPS:
             with contextlib.suppress(Exception):
                 remove()
         os._exit(0)

@@ -26,7 +26,7 @@ from assay.scoring.in_memory import tell
 from assay.scoring.summary import Summary
 from assay.system.atomic_file import refused_by_disk, write_file
 from assay.system.locks import locked
-from assay.system.signals import KEPT, Stopped
+from assay.system.signals import EXIT_MESSAGES, Stopped
 from assay.system.special_files import is_stream, path_of
 from assay.writing.footers import SUMMARY
 from assay.writing.provenance import provenance_of, task_files_of
@@ -153,7 +153,7 @@ def _score(
         parts = f"{counted(left, 'part')} {'is' if left == 1 else 'are'} missing in {shown_path(job.folder)}"
         return f"interrupted; {parts}. The same command continues from there"
 
-    KEPT.append(message)
+    EXIT_MESSAGES.append(message)
     try:
         for shard, result in engine(job, missing, lambda rows: run.progress.reach(summary.rows + rows)):
             if isinstance(result, str):
@@ -173,7 +173,7 @@ def _score(
         _logger.warning("%s", message())
         raise
     finally:
-        KEPT.remove(message)
+        EXIT_MESSAGES.remove(message)
     return failed
 
 

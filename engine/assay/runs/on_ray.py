@@ -30,7 +30,7 @@ from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST
 from assay.runs.shards import Engine, Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
-from assay.system.signals import LEFTOVERS
+from assay.system.signals import CLEANUPS
 
 _RETRIES = 3
 """Number of times that a shard is retried after its process or node died."""
@@ -255,7 +255,7 @@ def run_on_node(
         except AssayError as error:
             result = error
         except PanicException:  # the process may be damaged: end it, as a crash would
-            for remove in LEFTOVERS:
+            for remove in CLEANUPS:
                 remove()
             os._exit(1)
         except Exception as error:  # noqa: BLE001  (the driver reports it)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from assay.errors import OutputError, UsageError, counted, shown_path
 from assay.system.locks import locked
 from assay.system.processes import forget_in_children
-from assay.system.signals import LEFTOVERS
+from assay.system.signals import CLEANUPS
 from assay.system.special_files import NOWHERE, what_is
 
 _DRAFTS: set[Path] = set()
@@ -108,7 +108,7 @@ def _remove_drafts() -> None:
         draft.unlink(missing_ok=True)
 
 
-LEFTOVERS.append(_remove_drafts)
+CLEANUPS.append(_remove_drafts)
 forget_in_children(_DRAFTS.clear)
 
 

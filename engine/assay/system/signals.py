@@ -27,21 +27,21 @@ _QUIET = 5
 
 
 @dataclass
-class Impatience:
+class ForceExit:
     """Callbacks for a run that does not end soon after a signal because a user's function does not return."""
 
     waits: Callable[[], None]
     gives_up: Callable[[int], None]
 
 
-IMPATIENCE: list[Impatience] = []
+FORCE_EXIT: list[ForceExit] = []
 """Holds the callbacks of the command line, if this process is one."""
 
-LEFTOVERS: list[Callable[[], None]] = []
+CLEANUPS: list[Callable[[], None]] = []
 """Callbacks that remove processes and files when the program exits without cleaning up."""
 
 
-KEPT: list[Callable[[], str]] = []
+EXIT_MESSAGES: list[Callable[[], str]] = []
 """Callbacks that return what a stopped run keeps of its work, for the message."""
 
 
@@ -144,10 +144,10 @@ def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event
             signals = reader.recv(64)
         except TimeoutError:
             reader.settimeout(None)
-            if IMPATIENCE and last != signal.SIGINT:
-                IMPATIENCE[0].gives_up(last)
-            elif IMPATIENCE:
-                IMPATIENCE[0].waits()
+            if FORCE_EXIT and last != signal.SIGINT:
+                FORCE_EXIT[0].gives_up(last)
+            elif FORCE_EXIT:
+                FORCE_EXIT[0].waits()
             continue
         if not signals:
             return
@@ -155,12 +155,12 @@ def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event
         ending = [
             number
             for number in signals
-            if number in _SIGNALS and (IMPATIENCE or signal.getsignal(number) is signal.default_int_handler)
+            if number in _SIGNALS and (FORCE_EXIT or signal.getsignal(number) is signal.default_int_handler)
         ]
         if not ending:
             continue
         stop.set()
         count, last = count + len(ending), ending[-1]
         reader.settimeout(_PATIENCE)
-        if IMPATIENCE and count > 1:
-            IMPATIENCE[0].gives_up(last)
+        if FORCE_EXIT and count > 1:
+            FORCE_EXIT[0].gives_up(last)

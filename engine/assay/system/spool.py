@@ -20,7 +20,7 @@ from typing import IO
 
 from assay.errors import InputError, shown_path
 from assay.system.processes import forget_in_children
-from assay.system.signals import LEFTOVERS
+from assay.system.signals import CLEANUPS
 
 try:
     import fcntl
@@ -188,5 +188,5 @@ def _leave() -> None:
 
 
 atexit.register(_remove_all)
-LEFTOVERS.append(_remove_all)
+CLEANUPS.append(_remove_all)
 forget_in_children(_leave)
