@@ -134,7 +134,7 @@ def _listed(numbers: Iterable[tuple[str, str | None]]) -> str:
     return " and ".join(f"{name} {number}" if number else f"no {name}" for name, number in numbers)
 
 
-class _DeadError(Exception):
+class _TaskDiedError(Exception):
     """The process of a task died at every try; the message says how."""
 
 
@@ -166,7 +166,7 @@ class _Tasks:
                 shard = self._running.pop(task)
                 try:
                     summary = self._result(task)
-                except _DeadError as error:
+                except _TaskDiedError as error:
                     dead.append((shard, str(error)))
                     continue
                 yield shard, summary
@@ -176,7 +176,7 @@ class _Tasks:
             self._running[task] = part
             try:
                 self._result(task)
-            except _DeadError:
+            except _TaskDiedError:
                 return True
             finally:
                 self._running.pop(task, None)
@@ -225,11 +225,11 @@ class _Tasks:
         except errors.RuntimeEnvSetupError as error:
             raise UsageError(f"A process of the Ray cluster could not start: {said_by(error)}") from None
         except errors.OutOfMemoryError:
-            raise _DeadError(f"its process was ended for lack of memory on its node{_tried()}") from None
+            raise _TaskDiedError(f"its process was ended for lack of memory on its node{_tried()}") from None
         except errors.NodeDiedError:
-            raise _DeadError(f"its node died{_tried()}") from None
+            raise _TaskDiedError(f"its node died{_tried()}") from None
         except errors.RayError:
-            raise _DeadError(f"its process died{_tried()}") from None
+            raise _TaskDiedError(f"its process died{_tried()}") from None
         for warning in warned:
             if str(warning) not in self._warned:
                 self._warned.add(str(warning))

@@ -38,7 +38,7 @@ _NOT_OF_THE_CONTENT = ("part_bytes",)
 _FEEDBACK = "feedback"
 
 
-class _Column(NamedTuple):
+class _EarlierCheck(NamedTuple):
     """A check of the earlier result."""
 
     verifier: str
@@ -65,7 +65,7 @@ def reusing(source: Rollouts, plan: Plan, run: FileRun) -> tuple[Rollouts, Plan,
     reason = _of_another_run(earlier.provenance, run)
     columns = {} if reason else _reusable(earlier, plan, run)
     pairs = [(verifier, spec) for verifier in plan.verifiers for spec in verifier.checks if spec.check is not None]
-    taken = {key: column for key, column in columns.items() if isinstance(column, _Column)}
+    taken = {key: column for key, column in columns.items() if isinstance(column, _EarlierCheck)}
     why = {key: reason or columns.get(key, "") for key in ((verifier.id, spec.id) for verifier, spec in pairs)}
     notes += _notes(earlier, plan, why, taken)
     if not taken:
@@ -91,7 +91,7 @@ def reusing(source: Rollouts, plan: Plan, run: FileRun) -> tuple[Rollouts, Plan,
 
 
 def _notes(
-    earlier: "_Earlier", plan: Plan, why: Mapping[tuple[str, str], Any], taken: Mapping[tuple[str, str], _Column]
+    earlier: "_Earlier", plan: Plan, why: Mapping[tuple[str, str], Any], taken: Mapping[tuple[str, str], _EarlierCheck]
 ) -> list[str]:
     several = len(plan.verifiers) > 1
     reasons: dict[str, list[str]] = {}
@@ -144,10 +144,10 @@ class _Earlier:
         return self.frame.collect_schema()
 
     @cached_property
-    def columns(self) -> list[_Column]:
+    def columns(self) -> list[_EarlierCheck]:
         several = len(self.forms) > 1
         return [
-            _Column(ident, form, label_of(ident, NATIVE, str(form.get("id")), several=several))
+            _EarlierCheck(ident, form, label_of(ident, NATIVE, str(form.get("id")), several=several))
             for verifier in self.forms
             if verifier.get("kind") == NATIVE and (ident := str(verifier.get("id")))
             for form in verifier.get("checks", ())
@@ -244,8 +244,8 @@ def _of_another_run(then: Mapping[str, Any], run: FileRun) -> str:
     return "made with functions that rows name, whose feedback cannot be told from that of checks" if rows_name else ""
 
 
-def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, str], _Column | str]:
-    by_fingerprint: dict[str, list[_Column]] = {}
+def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, str], _EarlierCheck | str]:
+    by_fingerprint: dict[str, list[_EarlierCheck]] = {}
     for column in earlier.columns:
         by_fingerprint.setdefault(fingerprint(column.form), []).append(column)
     forms = {
@@ -256,7 +256,7 @@ def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, st
     }
     if NO_CHECK in earlier.flawed or _may_score_more(earlier, {*map(fingerprint, forms.values())}, run):
         return dict.fromkeys(forms, "rows that were unscored may be scored now")
-    result: dict[tuple[str, str], _Column | str] = {}
+    result: dict[tuple[str, str], _EarlierCheck | str] = {}
     for verifier in plan.verifiers:
         for spec in verifier.checks if verifier.kind == NATIVE else ():
             form = forms[verifier.id, spec.id]
@@ -288,7 +288,9 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
     return ""
 
 
-def _choice(found: Sequence[_Column], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier) -> _Column | str:
+def _choice(
+    found: Sequence[_EarlierCheck], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier
+) -> _EarlierCheck | str:
     """Return the first column that has the scores of a check, or why none has.
 
     NOTE: no threshold touches the outcome of a row that has no gold, or where steps find nothing; one in (0, 1] keeps it by itself.
@@ -322,7 +324,7 @@ def _may_score_more(earlier: _Earlier, kept: set[str], run: FileRun) -> bool:
     return any(spec.check is None for spec in specs) or any(unscored)
 
 
-def _stored(spec: CheckSpec, column: _Column | None) -> CheckSpec:
+def _stored(spec: CheckSpec, column: _EarlierCheck | None) -> CheckSpec:
     if column is None or spec.check is None:
         return spec
     check = Stored(spec.check, column.name, column.label, one_reason(spec))

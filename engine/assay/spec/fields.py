@@ -24,7 +24,7 @@ from pydantic.alias_generators import to_camel
 from assay.checks.base import Check
 from assay.errors import SHOWN, did_you_mean, printable, quoted
 from assay.names import NATIVE
-from assay.system.documents import Document, Place, named
+from assay.system.documents import Place, SpecDocument, named
 from assay.values.params import EXPECTED, snake_case
 
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
@@ -191,7 +191,7 @@ def place(path: Place) -> str:
     return written
 
 
-def problem_at(document: Document, path: Place, message: str) -> str:
+def problem_at(document: SpecDocument, path: Place, message: str) -> str:
     """Return a message with its place and line."""
     line = document.lines.get(path)
     return printable(f"{place(path)}{f' (line {line})' if line else ''}: {message}")
@@ -216,7 +216,7 @@ class Reader:
     """
 
     def __init__(
-        self, document: Document, types: Mapping[str, type[Check]], *, strict: bool, load_plugins: bool = True
+        self, document: SpecDocument, types: Mapping[str, type[Check]], *, strict: bool, load_plugins: bool = True
     ) -> None:
         self.document, self.types, self.strict, self.load_plugins = document, types, strict, load_plugins
         self.problems: list[str] = []

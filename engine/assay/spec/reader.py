@@ -43,7 +43,7 @@ from assay.spec.pipeline import (
 )
 from assay.spec.scorers import by_class, scorer_of
 from assay.steps.chain import Chain
-from assay.system.documents import Document, Place, named, read_document
+from assay.system.documents import Place, SpecDocument, named, read_document
 from assay.values.params import EXPECTED, UnfitValueError, canonical, spellings
 from assay.values.references import is_reference, read_reference
 
@@ -105,7 +105,7 @@ class Origin:
     above: tuple[Path, ...] = ()
     all: list[Path] = field(default_factory=list)
 
-    def open(self, path: str) -> "tuple[Document, Origin]":
+    def open(self, path: str) -> "tuple[SpecDocument, Origin]":
         """Read a spec beside this one, or below it."""
         if self.file is None:
             raise IncludeError("a spec that is no file has no folder; load it from a file, or write a group")
@@ -124,7 +124,7 @@ class Origin:
             raise IncludeError("a spec that is no file has no folder; load it from a file, or give the content itself")
         return self._read(_inside(self.file.parent, path)).data
 
-    def _read(self, file: Path) -> Document:
+    def _read(self, file: Path) -> SpecDocument:
         self.all.append(file)
         if len(self.all) > _MOST:
             raise IncludeError(f"more than {_MOST} files are included")

@@ -26,7 +26,7 @@ from assay.spec.fields import CHECK_FIELDS, LABELS
 from assay.spec.named import registered
 from assay.spec.reader import Origin, SpecReader
 from assay.spec.scorers import SCORERS
-from assay.system.documents import Document, check_depth, read_document
+from assay.system.documents import SpecDocument, check_depth, read_document
 from assay.values.params import spellings
 
 __all__ = [
@@ -218,7 +218,7 @@ def _loaded(
     spec = None if isinstance(source, Mapping) else registered(source)
     if isinstance(source, Mapping):
         check_depth(source, "verifier")
-        document, name, default_id = Document(_plain(source)), "verifier", "verifier"
+        document, name, default_id = SpecDocument(_plain(source)), "verifier", "verifier"
     else:
         path = _path(source) if spec is None else spec.path
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)

@@ -41,7 +41,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Document:
+class SpecDocument:
     """The content of a file."""
 
     data: Any
@@ -53,7 +53,7 @@ class Document:
         return self.find_lines()
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> SpecDocument:
     """Read a file in the format of its extension."""
     name = shown_path(path)
     refuse_url(path, SpecError)
@@ -82,7 +82,7 @@ def read_document(path: Path) -> Document:
     return parse_text(content, path.suffix.lower(), name)
 
 
-def parse_text(content: str, suffix: str, name: str) -> Document:
+def parse_text(content: str, suffix: str, name: str) -> SpecDocument:
     """Parse the text of a file."""
     try:
         document = _PARSERS.get(suffix, _parse_yaml)(content, name)
@@ -98,7 +98,7 @@ class _DuplicateKeyError(ValueError):
     """A key appears twice in one object."""
 
 
-def _parse_json(content: str, name: str) -> Document:
+def _parse_json(content: str, name: str) -> SpecDocument:
     def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values = dict(pairs)
         if len(values) < len(pairs):
@@ -125,7 +125,7 @@ def _parse_json(content: str, name: str) -> Document:
 
         _parse_yaml(json_as_yaml(content), name)  # raises the same error with the line
         raise SpecError(f"{name}: {printable(str(error))}.") from None
-    return Document(data, lines)
+    return SpecDocument(data, lines)
 
 
 def _json_hint(error: json.JSONDecodeError) -> str:
@@ -143,11 +143,11 @@ def _json_hint(error: json.JSONDecodeError) -> str:
     return ""
 
 
-def _parse_toml(content: str, name: str) -> Document:
+def _parse_toml(content: str, name: str) -> SpecDocument:
     import tomllib
 
     try:
-        return Document(tomllib.loads(content))
+        return SpecDocument(tomllib.loads(content))
     except tomllib.TOMLDecodeError as error:
         message, line = printable(str(error)), ""
         if place := re.search(r"at line (\d+), (?=column \d+\)\Z)", message):
@@ -155,7 +155,7 @@ def _parse_toml(content: str, name: str) -> Document:
         raise SpecError(f"{name}{line}: not valid TOML: {message}.") from None
 
 
-def _parse_yaml(content: str, name: str) -> Document:
+def _parse_yaml(content: str, name: str) -> SpecDocument:
     from assay.system.core_yaml import YamlError, parse_yaml
 
     try:
@@ -163,7 +163,7 @@ def _parse_yaml(content: str, name: str) -> Document:
     except YamlError as error:
         place = f":{error.line}" if error.line else ""
         raise SpecError(f"{name}{place}: {printable(str(error))}.") from None
-    return Document(data, lambda: lines)
+    return SpecDocument(data, lambda: lines)
 
 
 _PARSERS = {".json": _parse_json, ".toml": _parse_toml}

@@ -3,7 +3,7 @@
 import assay
 from assay.spec.importers.imported import NoCounterpartError
 from assay.spec.importers.openai_graders import combination, is_openai, read_openai
-from assay.system.documents import Document
+from assay.system.documents import SpecDocument
 
 RIGHT = {
     "type": "string_check",
@@ -16,7 +16,7 @@ BRIEF = {**RIGHT, "name": "brief", "operation": "ilike", "reference": "!"}
 
 
 def read(data):
-    return read_openai(Document(data))
+    return read_openai(SpecDocument(data))
 
 
 def rewards(spec, *rows):

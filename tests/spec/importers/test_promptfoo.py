@@ -13,7 +13,7 @@ from assay.spec.importers.files import import_file, yaml_text
 from assay.spec.importers.imported import NoCounterpartError
 from assay.spec.importers.promptfoo import is_promptfoo, read_promptfoo
 from assay.spec.importers.promptfoo_assertions import RULES, comma_separated, python_pattern
-from assay.system.documents import Document, parse_text
+from assay.system.documents import SpecDocument, parse_text
 
 
 def read(text):
@@ -21,7 +21,7 @@ def read(text):
 
 
 def of(*assertions, **top):
-    return read_promptfoo(Document({"defaultTest": {"assert": [*assertions], **top}}))
+    return read_promptfoo(SpecDocument({"defaultTest": {"assert": [*assertions], **top}}))
 
 
 def scores(imported, *completions):
@@ -99,14 +99,14 @@ def test_a_configuration_becomes_a_spec_and_a_task_table():
 
 def test_equal_assertions_of_all_tests_need_no_table():
     test = {"assert": [{"type": "equals", "value": "a"}]}
-    imported = read_promptfoo(Document({"tests": [test, test]}))
+    imported = read_promptfoo(SpecDocument({"tests": [test, test]}))
     assert imported.tasks == []
     assert imported.spec["checks"] == [{"type": "equals", "value": "a", "strip": False, "caseSensitive": True}]
 
 
 def test_a_test_without_an_assertion_of_others_does_not_run_it():
     first = {"assert": [{"type": "is-json"}, {"type": "contains", "value": "a"}]}
-    imported = read_promptfoo(Document([first, {"assert": [{"type": "contains", "value": "b"}]}]))
+    imported = read_promptfoo(SpecDocument([first, {"assert": [{"type": "contains", "value": "b"}]}]))
     assert imported.spec["checks"][0] == {"type": "json_valid", "when": {"column": "assert_1", "exists": True}}
     assert scores(imported, '["a"]', "b")["passed"].to_list() == [True, True]
     assert scores(imported, "a", "a")["reward"].to_list() == [0.5, 0.0]
@@ -131,7 +131,7 @@ def test_a_threshold_of_the_test_makes_scores_count():
 
 def test_tests_with_different_thresholds_have_none_in_common():
     tests = [{"threshold": limit, "assert": [{"type": "equals", "value": "a"}]} for limit in (0.5, 0.6, True)]
-    imported = read_promptfoo(Document({"tests": tests}))
+    imported = read_promptfoo(SpecDocument({"tests": tests}))
     assert "passThreshold" not in imported.spec
     assert [line.partition(":")[0] for line in imported.left_out] == [f"$.tests[{at}].threshold" for at in range(3)]
 
@@ -152,7 +152,7 @@ def test_numbers_and_booleans_are_texts_as_javascript_writes_them():
     tests = [
         {"vars": {"n": value}, "assert": [{"type": "equals", "value": "{{n}}"}]} for value in (1.0, 2.5, True, "x")
     ]
-    imported = read_promptfoo(Document({"tests": tests}))
+    imported = read_promptfoo(SpecDocument({"tests": tests}))
     assert [row["n"] for row in imported.tasks] == ["1", "2.5", "true", "x"]
     assert scores(imported, "1", "2.5", "true", "x")["passed"].all()
 
@@ -235,7 +235,7 @@ def test_parts_that_cannot_be_read_are_named():
             "$.tests[0].vars.x: its value is in another file",
         ),
     ]:
-        assert any(words in line for line in read_promptfoo(Document(config)).left_out)
+        assert any(words in line for line in read_promptfoo(SpecDocument(config)).left_out)
 
 
 def test_lines_of_the_file_are_named():
@@ -383,7 +383,7 @@ def test_values_of_any_type_are_imported_or_left_out():
 
 def test_many_tests_share_one_check():
     tests = [{"assert": [{"type": "equals", "value": f"answer {number}"}]} for number in range(sized(3_000, 300))]
-    imported = read_promptfoo(Document({"tests": tests}))
+    imported = read_promptfoo(SpecDocument({"tests": tests}))
     assert len(imported.spec["checks"]) == 1
     assert len(imported.tasks) == len(tests)
 

@@ -12,7 +12,7 @@ from cases import DATA
 
 import assay
 from assay.spec.importers.promptfoo import read_promptfoo
-from assay.system.documents import Document
+from assay.system.documents import SpecDocument
 
 FILE = DATA / "checks" / "promptfoo_cases.jsonl"
 CASES = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()] if FILE.exists() else []
@@ -46,7 +46,7 @@ def verdicts(kind):
         {"assert": [{name: case[name] for name in ("type", "value", "threshold") if case.get(name) is not None}]}
         for case in cases
     ]
-    imported = read_promptfoo(Document({"tests": tests}))
+    imported = read_promptfoo(SpecDocument({"tests": tests}))
     assert imported.left_out == []
     rows = [{"task_id": number, "completion": completion_of(case["output"])} for number, case in enumerate(cases)]
     tasks = {"tasks": pl.DataFrame(imported.tasks)} if imported.tasks else {}
@@ -70,7 +70,7 @@ def test_a_type_has_the_verdicts_of_promptfoo():
 
 def test_refusals_are_left_out_because_their_phrases_are_promptfoos():
     tests = [{"assert": [{"type": "is-refusal"}]} for case in CASES if case["type"] == "is-refusal"]
-    imported = read_promptfoo(Document({"tests": tests}))
+    imported = read_promptfoo(SpecDocument({"tests": tests}))
     assert imported.spec["checks"] == []
     assert len(imported.left_out) == 60
     assert "use `contains_any` with the phrases of your models" in imported.left_out[0]

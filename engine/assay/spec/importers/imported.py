@@ -9,7 +9,7 @@ from typing import Any
 from assay.errors import SpecError
 from assay.spec.fields import problem_at
 from assay.spec.verifier import load_verifier
-from assay.system.documents import Document, Place
+from assay.system.documents import Place, SpecDocument
 
 
 class NoCounterpartError(Exception):
@@ -20,7 +20,7 @@ class NoCounterpartError(Exception):
 class Notes:
     """Remarks on parts of a file, each with its place."""
 
-    document: Document
+    document: SpecDocument
     left_out: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 

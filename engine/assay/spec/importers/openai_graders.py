@@ -18,7 +18,7 @@ from assay.spec.importers.imported import (
     pieces_of,
     reference_to,
 )
-from assay.system.documents import Document, Place, named
+from assay.system.documents import Place, SpecDocument, named
 
 _LONGEST = 10_000
 _WORDS = ("min", "max")
@@ -117,7 +117,7 @@ def _nested(data: Mapping[str, Any]) -> tuple[Place, Any] | None:
     return None
 
 
-def read_openai(document: Document) -> Imported:
+def read_openai(document: SpecDocument) -> Imported:
     """Return the spec of graders."""
     data, notes = document.data, Notes(document)
     path: Place = ()

@@ -21,7 +21,7 @@ from assay.spec.importers.imported import (
     numbered_ids,
 )
 from assay.spec.importers.promptfoo_assertions import DIFFERENCES, NOT, assertion_check, text_of
-from assay.system.documents import Document, Place, named
+from assay.system.documents import Place, SpecDocument, named
 from assay.values.references import is_reference
 
 _KEYS = ("tests", "defaultTest", "assertionTemplates", "prompts", "providers", "targets", "scenarios")
@@ -39,7 +39,7 @@ def is_promptfoo(data: Any) -> bool:
     return isinstance(data, dict) and any(key in data for key in _KEYS)
 
 
-def read_promptfoo(document: Document) -> Imported:
+def read_promptfoo(document: SpecDocument) -> Imported:
     """Return the spec and the task table of a configuration."""
     return _Reader(document).read()
 
@@ -62,7 +62,7 @@ class _Slot:
 class _Reader:
     """Reads one configuration."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SpecDocument) -> None:
         data = document.data
         self.notes = Notes(document)
         self.root: Place = () if isinstance(data, list) else ("tests",)
