@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 from cases import sized, some
 
-from assay.checks.expectations import rules as expectations
-from assay.checks.expectations.columns import EXPECTATIONS
-from assay.checks.expectations.rules import grade, read
+from assay.checks import expectations
+from assay.checks.expectations import EXPECTATIONS, grade, read
 from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 from assay.testing import hostile_texts

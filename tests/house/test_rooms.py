@@ -36,7 +36,7 @@ ROOMS = (
         "checks.tools",
         "checks.instructions",
     ),
-    *("checks.mathematics", "checks.expectations", "checks.registry"),
+    *("checks.mathematics", "checks.registry"),
     *("functions", "classes", "rewards", "spec", "spec.importers", "aggregating"),
     *("loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *(

@@ -109,7 +109,7 @@ class Words(Step):
 
 
 def test_nothing_follows_a_list():
-    types = STEPS | {"words": Words}
+    types = {**STEPS, "words": Words}
     assert Chain(read_steps(["strip", "words"], types=types)).row(" a b") == ["a", "b"]
     with pytest.raises(StepErrors, match="`words` gives a list; put it last"):
         read_steps(["words", "strip"], types=types)

@@ -18,24 +18,12 @@ READS_ANSWER = 'goldOn: [{after: "####"}] reads the answer behind the mark'
 
 
 def missing(references: Sequence[Reference], param: str) -> str:
-    """Return that a row has no gold.
-
-    Args:
-        references: Where it would stand.
-        param: The param, if it stands nowhere.
-    """
+    """Return that a row has no gold."""
     return f"gold is missing: {', '.join(map(str, references)) or param}"
 
 
 def unusable(name: str, value: str, fault: str, hint: str = "") -> str:
-    """Return that a row has a gold that the check cannot use.
-
-    Args:
-        name: What ``name_of`` returns.
-        value: The gold's text.
-        fault: What is wrong with it, as the end of a sentence, with what stands before: ``, not a number``.
-        hint: What would read it.
-    """
+    """Return that a row has a gold that the check cannot use."""
     return f"gold cannot be used: {name} is {_shown(value)}{fault}{hint and f'; {hint}'}"
 
 
@@ -84,13 +72,7 @@ def fault_of(error: Exception) -> str:
 
 
 def reading_steps(text: str, steps: Sequence[Any], reads: Callable[[Any], bool]) -> str:
-    """Return the first steps that make a gold of a text that can be used, as a hint; ``""`` if none do.
-
-    Args:
-        text: The text.
-        steps: The steps to try, each as it stands in a spec.
-        reads: Whether the type can use what a step gives.
-    """
+    """Return the first steps that make a gold of a text that can be used, as a hint; ``""`` if none do."""
     for step in steps:
         result = _chain(json.dumps(step)).row(text)
         if result is not None and reads(result):

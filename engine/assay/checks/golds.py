@@ -111,11 +111,7 @@ class RowGolds:
 
     @cached_property
     def literals(self) -> list[Check] | None:
-        """The check of each gold, if no row brings any.
-
-        Raises:
-            ValueError: There is no gold, or the type cannot use one.
-        """
+        """The check of each gold, if no row brings any."""
         if self.references or self.param not in self.given:
             return None
         golds = self._of_row({})
@@ -216,13 +212,7 @@ class RowGolds:
         return encodable(self._fault(params, *golds[0]) if golds else self._refusal(params))
 
     def _fault(self, params: Mapping[str, Any], given: Any, value: Any) -> str:
-        """Return why the type cannot use a gold.
-
-        Args:
-            params: The other params.
-            given: The literal or the reference that the gold comes from.
-            value: The gold before its steps.
-        """
+        """Return why the type cannot use a gold."""
         shown, name = _text(value), name_of(given, self._in_specs(self.param))
 
         def reads(gold: Any) -> bool:
@@ -241,13 +231,7 @@ class RowGolds:
         return unusable(name, shown, ", in which goldOn finds nothing", hint)
 
     def _refusal(self, params: Mapping[str, Any], given: Any = None, hint: str = "") -> str:
-        """Return why the type does not take params.
-
-        Args:
-            params: The params of a row.
-            given: The literal or the reference that the gold comes from, if there is one.
-            hint: What would read the gold.
-        """
+        """Return why the type does not take params."""
         try:
             self.check_of(params)
         except Exception as error:  # noqa: BLE001  (as for ``usable``)
@@ -328,11 +312,7 @@ def _best(outcomes: Sequence[Outcome], kind: GoldKind) -> Outcome:
 
 
 class _GoldColumns:
-    """``GoldCheck.outcome`` as columns: for golds that are the same on every row, for golds of rows, or by Python.
-
-    Args:
-        brought: The golds.
-    """
+    """``GoldCheck.outcome`` as columns: for golds that are the same on every row, for golds of rows, or by Python."""
 
     def __init__(self, brought: RowGolds) -> None:
         self.brought, self.kind, self.chain, self.limits = brought, brought.kind, brought.chain, brought.limits

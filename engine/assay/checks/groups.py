@@ -2,6 +2,7 @@
 # ruff: noqa: ARG002  (all groups have one signature)
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -18,7 +19,7 @@ from assay.values.params import Params
 from assay.values.references import Reference
 
 
-class Group(Check):
+class Group(Check, ABC):
     """Base class of groups: the score of a row, given the scores of those of its checks that ran; a check passes at 1.0."""
 
     graded = True
@@ -29,24 +30,17 @@ class Group(Check):
     rule: ClassVar[str] = ""
     """What it asks of its checks, for reasons."""
 
+    @abstractmethod
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
-        """Return the score of a row.
+        """Return the score of a row, given the scores of the checks that ran, at least one, and their weights."""
 
-        Args:
-            row: The row.
-            scores: Scores of the checks that ran, in order; at least one.
-            weights: Their weights.
-        """
-        raise TypeError(f"{type(self).__name__} has no score(): every group needs its definition")
-
+    @abstractmethod
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
-        """Return ``score`` as an expression.
+        """Return ``score`` as an expression over Float64 columns, null where a check did not run."""
 
-        Args:
-            scores: Float64 columns, null where a check did not run; on each row, at least one did.
-            weights: Their weights.
-        """
-        raise TypeError(f"{type(self).__name__} has no score_expr(): every group needs it")
+    def expr(self) -> pl.Expr:
+        """Return what ``score_expr`` reads beside the scores."""
+        return pl.lit(None)
 
     def claim_of(self, claims: Sequence[str]) -> str:
         """Return what holds when the group passes."""
@@ -58,20 +52,13 @@ class Group(Check):
     def explain(self) -> str:
         return "columns: from the scores of its checks"
 
-    def row(self, row: Row) -> float:
-        raise TypeError("a group scores the scores of its checks")
-
-    def expr(self) -> pl.Expr:
-        """Return what ``score_expr`` reads beside the scores."""
-        return pl.lit(None)
-
 
 class CountingGroup(Group):
     """Base class of groups that pass by how many of the checks that ran pass; a subclass defines ``holds``."""
 
+    @abstractmethod
     def holds(self, passing: Any, ran: Any) -> Any:
         """Return whether the group passes, given how many checks pass and ran: both ``int``, or both columns."""
-        raise TypeError(f"{type(self).__name__} has no holds(): every such group needs it")
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return float(self.holds(sum(score >= 1.0 for score in scores), len(scores)))
@@ -249,7 +236,7 @@ class LengthScaled(Group):
         self.length = length
         if length is not None:
             self.traits = replace(  # type: ignore[misc]
-                type(self).traits,
+                self.traits,
                 may_read=length.columns,
                 passed_through=length.columns,
                 references=(("unit", length),),
@@ -259,16 +246,15 @@ class LengthScaled(Group):
         return self._scaled(self._length(row), correct=scores[0] >= 1.0)
 
     def _length(self, row: Row) -> float:
-        if self.length is not None:
-            value = self.length.row(row)
-            value = len(value) if isinstance(value, list) else value
-            if isinstance(value, str):
-                value = number_value(value)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                return float(self.params.max)
-            return float(value) if math.isfinite(value) else float(self.params.max)
-        completion: str = row["completion"]
-        return float(len(completion if self.params.unit == "chars" else completion.split()))
+        if self.length is None:
+            completion: str = row["completion"]
+            return float(len(completion if self.params.unit == "chars" else completion.split()))
+        value = self.length.row(row)
+        value = len(value) if isinstance(value, list) else value
+        value = number_value(value) if isinstance(value, str) else value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return float(self.params.max)
+        return float(value)
 
     def _scaled(self, length: float, *, correct: bool) -> float:
         lo, hi = self.params.correct if correct else self.params.wrong[::-1]
@@ -276,13 +262,9 @@ class LengthScaled(Group):
         return lo + 0.5 * (hi - lo) * (1.0 + math.cos(p * math.pi))
 
     def expr(self) -> pl.Expr:
-        unit = self.length or self.params.unit
-        return SharedColumn(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", self._both).col
-
-    def _both(self, schema: pl.Schema) -> pl.Expr:
         """Return a struct of both scores of each row: if the check passes, and if it fails."""
-        columns = [text().alias("completion")]
-        columns += [] if self.length is None else [exactly(name) for name in self.length.columns if name in schema]
+        unit = self.length or self.params.unit
+        names = () if self.length is None else self.length.columns
         pairs = pl.Struct({"correct": pl.Float64, "wrong": pl.Float64})
 
         def scaled(row: Row) -> dict[str, float] | None:
@@ -291,7 +273,11 @@ class LengthScaled(Group):
             length = self._length(row)
             return {name: self._scaled(length, correct=name == "correct") for name in ("correct", "wrong")}
 
-        return rowwise(row_of(columns), scaled, pairs)
+        def build(schema: pl.Schema) -> pl.Expr:
+            columns = [exactly(name) for name in names if name in schema]
+            return rowwise(row_of([text().alias("completion"), *columns]), scaled, pairs)
+
+        return SharedColumn(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", build).col
 
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
         both = self.expr().struct

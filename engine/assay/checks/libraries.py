@@ -51,22 +51,13 @@ def _nltk_folders() -> list[str]:
 
 
 def untested(tested: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return the libraries that are here in a version that has not been tested, each with that version.
-
-    Args:
-        tested: The tested versions by library; none if any will do.
-    """
+    """Return the libraries that are here in a version that has not been tested, each with that version."""
     here = versions(name for name, known in tested.items() if known)
     return [f"{name} {now}" for name, now in here.items() if now is not None and now not in tested[name]]
 
 
 def changed_versions(recorded: object, names: Iterable[str]) -> dict[str, str]:
-    """Return the libraries that are not what they were when a result was made, each with a clause that tells both versions.
-
-    Args:
-        recorded: What the provenance of the result has of ``versions``, in whatever shape.
-        names: The libraries.
-    """
+    """Return the libraries that are not what they were when a result was made, each with a clause that tells both versions."""
     then = recorded if isinstance(recorded, Mapping) else {}
     now = versions(names)
     return {

@@ -30,12 +30,7 @@ class PairCheck(GoldCompared):
 
     @abstractmethod
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
-        """Return the score of a text and the reason, which counts if the score is below 1: the definition.
-
-        Args:
-            value: The text.
-            gold: The gold of the spec; from a column, its text; None for a type without golds.
-        """
+        """Return the score of a text and the reason, which counts if the score is below 1: the definition."""
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         """Return the answer for each pair of a text and a gold."""

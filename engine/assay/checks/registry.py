@@ -7,7 +7,7 @@ from typing import Any
 from assay.checks.base import Check
 
 _CLASSES = {
-    "task_expectations": "expectations.columns:TaskExpectations",
+    "task_expectations": "expectations:TaskExpectations",
     "contains": "text.phrases:Contains",
     "must_contain": "text.phrases:Contains",
     "not_contains": "text.phrases:NotContains",

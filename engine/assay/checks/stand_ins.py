@@ -13,12 +13,7 @@ EARLIER = HIDDEN + "earlier/"
 
 
 class Broken(Check):
-    """Scores 0.0 on every row, negated or not, with the problem in ``error`` and ``feedback``.
-
-    Args:
-        problem: Why the check cannot be used.
-        libraries: Those without which it is broken.
-    """
+    """Scores 0.0 on every row, negated or not, with the problem in ``error`` and ``feedback``."""
 
     type = "broken"
 
@@ -42,14 +37,7 @@ class Broken(Check):
 
 
 class Stored(Check):
-    """The score of an earlier run, after threshold and negation, without errors.
-
-    Args:
-        check: The check that ran.
-        column: Column of its scores.
-        label: What its lines of feedback begin with.
-        reason: The reason of every failing row if it is the same; None if it is in the feedback.
-    """
+    """The score of an earlier run, after threshold and negation, without errors."""
 
     type = "stored"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from assay.checks.expectations.rules import METADATA, read
+from assay.checks.expectations import METADATA, read
 from assay.checks.groups import Group
 from assay.checks.json.expected_schema import output_schema, schema_keys
 from assay.errors import encodable

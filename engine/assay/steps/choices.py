@@ -72,11 +72,7 @@ def _cases(letter: str) -> str:
 
 
 def checked_letters(letters: str) -> str:
-    """Return letters that can name choices.
-
-    Raises:
-        ValueError: There are none, one occurs twice (in either case), or one is not a letter or a digit.
-    """
+    """Return letters that can name choices."""
     if not letters.isalnum():
         raise ValueError("give the letters of the choices, such as ABCD: letters or digits")
     if len(set(letters.upper())) < len(letters):

@@ -92,14 +92,7 @@ def _may_overflow(numbers: pl.Expr) -> pl.Expr:
 
 
 def _finite(step: Step, texts: pl.Expr, found: pl.Expr, doubtful: pl.Expr) -> pl.Expr:
-    """Return what a step finds in texts, given what the engine does; Python looks at rows with a number that may overflow.
-
-    Args:
-        step: The step.
-        texts: The texts.
-        found: Numbers, finite or not: String, or List(String) if the step gives lists.
-        doubtful: Whether ``found`` may have one that is not finite.
-    """
+    """Return what a step finds in texts, given what the engine does; Python looks at rows with a number that may overflow."""
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         frame = pl.DataFrame([column.alias(name) for name, column in zip(("text", "found"), columns, strict=True)])

@@ -24,12 +24,7 @@ _DEEPEST = 8
 
 
 class StepError(Exception):
-    """A step cannot be used.
-
-    Args:
-        path: Where, from the data that was read: indices and names as they are written there.
-        message: What is wrong, and what to write instead.
-    """
+    """A step cannot be used."""
 
     def __init__(self, path: Place, message: str) -> None:
         super().__init__(path, message)
@@ -41,11 +36,7 @@ class StepError(Exception):
 
 
 class StepErrors(Exception):  # noqa: N818  (several of them)
-    """Steps cannot be used.
-
-    Args:
-        problems: All problems, in the order of the data.
-    """
+    """Steps cannot be used."""
 
     def __init__(self, problems: Sequence[StepError]) -> None:
         super().__init__(problems)
@@ -56,17 +47,7 @@ class StepErrors(Exception):  # noqa: N818  (several of them)
 
 
 def read_steps(data: Any, limits: Limits | None = None, types: Mapping[str, type[Step]] = STEPS) -> tuple[Step, ...]:
-    """Return the steps that plain data describes.
-
-    Args:
-        data: A list of steps, or a single one. A step is its name; a mapping of its name to its value, with other options beside it; or
-            a mapping of its name to a mapping of its options: ``boxed``, ``{after: "A:", to: end}``, ``{number: {at: first}}``.
-        limits: The limits of a run.
-        types: The steps by name.
-
-    Raises:
-        StepErrors: Some of the data cannot be used.
-    """
+    """Return the steps that plain data describes."""
     reader = _Reader(types, limits)
     steps = reader.chain(data, (), 0)
     if reader.problems:

@@ -69,11 +69,6 @@ def _calls_of_row(row: Mapping[str, Any], form: Format = "any", scope: Scope = "
     """Return the calls of a row, in order.
 
     Those of messages count, else those that their texts write.
-
-    Args:
-        row: The row.
-        form: How calls stand in a text.
-        scope: Whether ``all`` messages of the assistant count or the ``last``.
     """
     completion = row.get(RAW)
     spoken = messages(completion) if isinstance(completion, list | tuple) else completion

@@ -81,11 +81,7 @@ class CountParams(Params):
 
 
 def _check_options(of: dict[str, Any]) -> None:
-    """Check a mapping that says what to count.
-
-    Raises:
-        ValueError: It is not such a mapping, or Python does not accept the pattern.
-    """
+    """Check a mapping that says what to count."""
     (kind, *_) = [name for name in _OPTIONS if name in of] or [""]
     if not kind:
         raise ValueError("write {text: phrase} or {pattern: P}")

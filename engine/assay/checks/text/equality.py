@@ -140,11 +140,7 @@ class ChoiceParams(LettersParams):
 
 
 def _letter(value: str | int, letters: str, base: int) -> str:
-    """Return the letter of a choice in upper case.
-
-    Raises:
-        ValueError: The value is none of the letters, nor the number of one.
-    """
+    """Return the letter of a choice in upper case."""
     letter = str(value).strip().upper()
     if letter in map(str.upper, letters):
         return letter

@@ -21,11 +21,7 @@ _VALUE = SharedColumn("number-value", lambda _: number_values(text()))
 
 
 def _finite(value: float | str) -> float:
-    """Return the value of a number, or of a text that is one.
-
-    Raises:
-        ValueError: It has none.
-    """
+    """Return the value of a number, or of a text that is one."""
     if isinstance(value, str):
         number = gold_number(value)
         if number is None:
@@ -156,11 +152,7 @@ class RangeParams(Params):
 
 
 def check_bounds(low: float | None, high: float | None) -> None:
-    """Check that there is a bound, and a number between two.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """Check that there is a bound, and a number between two."""
     if low is None and high is None:
         raise ValueError("give `min`, `max` or both")
     if low is not None and high is not None and low > high:

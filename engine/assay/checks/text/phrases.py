@@ -72,13 +72,7 @@ def _has_word(value: str, phrase: str) -> bool:
 
 
 class _Phrase:
-    """A phrase to search for in the text, in both implementations.
-
-    Args:
-        value: The phrase.
-        case_sensitive: Whether to compare as written.
-        word: Whether it counts only as a word.
-    """
+    """A phrase to search for in the text, in both implementations."""
 
     def __init__(self, value: str, *, case_sensitive: bool, word: bool) -> None:
         self.value = value if case_sensitive else lower(value)

@@ -30,11 +30,7 @@ _LIST_AND_CALL = 2
 
 
 def calls_of_messages(messages: Sequence[Any]) -> list[Call]:
-    """Return the calls of the assistant's messages, in order.
-
-    Args:
-        messages: Messages without null fields; also items of the Responses API, which are calls themselves.
-    """
+    """Return the calls of the assistant's messages, in order."""
     return [call for message in messages if is_assistant(message) for call in calls_of(message)]
 
 

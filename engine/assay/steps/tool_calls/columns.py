@@ -30,12 +30,7 @@ def _fields(dtype: Any) -> dict[str, Any] | None:
 
 
 def calls_of_structs(completions: pl.Series, *, last: bool) -> pl.Series:
-    """Return the calls of each row as ``calls_text`` writes them, in another spelling; null for a row without any.
-
-    Args:
-        completions: Messages of a type that ``has_plain_calls`` accepts.
-        last: Whether only the last message of the assistant counts.
-    """
+    """Return the calls of each row as ``calls_text`` writes them, in another spelling; null for a row without any."""
     rows = pl.DataFrame({"message": completions}).with_row_index("row")
     messages = rows.filter(pl.col("message").list.len() > 0).explode("message").filter(pl.col("message").is_not_null())
     field = pl.col("message").struct.field

@@ -24,14 +24,7 @@ _LINE = re.compile(rf"^[ \t]*([\[{{][^\n]{{{_SHORTEST_LINE - 2},}}[\]}}])[ \t\r]
 
 
 def calls_in_text(text: str, form: Format = "any") -> list[Call]:
-    """Return the calls that a text writes, in order.
-
-    Args:
-        text: The text.
-        form: ``tags``: what stands in ``<tool_call>…</tool_call>``, each a call or a list of them. ``json``: the text is JSON, or else
-            lines of it are: a call, a list of calls, or messages. ``python``: a list of calls with literal arguments by name.
-            ``any``: tags if there are any, else JSON, else Python.
-    """
+    """Return the calls that a text writes, in order."""
     if form == "tags" or (form == "any" and _OPEN in text):
         return [call for inner in _tagged(text) for call in _in_tag(inner)]
     if "{" not in text and "(" not in text:

@@ -1,0 +1,437 @@
+"""The check for phrases that a task expects or forbids: they are read from ``metadata``, and graded.
+
+``grade`` is the definition. In columns, one column-to-column search looks for all phrases of a batch, whatever the number of tasks.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from assay.checks.base import Check, Columns, Example, Row, Traits
+from assay.errors import closest, did_you_mean, encodable
+from assay.expressions.json import NOT_JSON, mended, parse
+from assay.expressions.shared_columns import (
+    SharedColumn,
+    encoded,
+    in_lists,
+    is_small,
+    plain,
+    ranges,
+    repeated,
+    segment_sums,
+    text,
+)
+from assay.expressions.text import ASCII_ALIKE, contains_column, is_ascii, lower, lower_rows
+from assay.system.cache import cached_within
+from assay.thresholds import THRESHOLDS
+
+METADATA = "metadata"
+_SEPARATOR = "; "
+"""Separator of the reasons of one row."""
+SIDES = (("mustMention", "must_mention", False), ("mustNotMention", "must_not_mention", True))
+_SPELLINGS = dict.fromkeys(spelling for side in SIDES for spelling in side[:2]).keys()
+_ANY_OF = ("anyOf", "any_of")
+_FIELD = "expectations"
+_SHOWN = 60
+_NAMES_BYTES = 500_000
+"""Size of the cache of remarks on field names, in bytes."""
+_READINGS_BYTES = 64_000_000
+"""Size of the cache of parsed JSON texts in bytes: some 40,000 texts."""
+
+
+class Entry(NamedTuple):
+    """One expectation.
+
+    Attributes:
+        where: The entry's path, such as ``mustMention[0]``.
+        forbid: Whether the phrases must not occur.
+        phrases: Alternatives; empty if the entry has no usable phrase.
+        message: The author's text for the failure reason, if any.
+    """
+
+    where: str
+    forbid: bool
+    phrases: tuple[str, ...]
+    message: str | None
+
+    @property
+    def problem(self) -> str:
+        """Why the entry cannot be graded, or ``""``."""
+        return "" if self.phrases else f"{self.where}{_NO_PHRASE}"
+
+    @property
+    def reason(self) -> str:
+        """The reason for the feedback if the entry fails."""
+        default = (_FORBID if self.forbid else _MENTION) + ", ".join(self.phrases)
+        return self.message or self.problem or default
+
+    def fails(self, lowered: str) -> bool:
+        """Return whether a lower-cased text fails the entry."""
+        return not self.phrases or any(lower(phrase) in lowered for phrase in self.phrases) == self.forbid
+
+
+_NO_PHRASE = " has no usable phrase: give anyOf (a list of strings) or text"
+_MENTION = "must mention one of: "
+_FORBID = "must not mention: "
+_NO_METADATA = "metadata is not a JSON object"
+_NO_EXPECTATIONS = "metadata.expectations is neither an object nor a list"
+_SILENT = "no expectations, so the score is 1.0"
+_UNREAD = "unknown key "
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The grade of one row.
+
+    Attributes:
+        score: Share of the entries that are met, in [0, 1].
+        reason: Reasons of the failed entries, joined by ``"; "``.
+        error: What could not be graded; None if everything could.
+        remark: A note for the author of the task: there are no expectations, or a key is probably misspelt.
+    """
+
+    score: float
+    reason: str
+    error: str | None
+    remark: str | None = None
+
+
+def _first(mapping: dict[str, Any], name: str, other: str) -> Any:
+    value = mapping.get(name)
+    return mapping.get(other) if value is None else value
+
+
+def _read_entry(value: Any, where: str, *, forbid: bool) -> Entry:
+    fields = value if isinstance(value, dict) else {}
+    any_of, message = _first(fields, *_ANY_OF), fields.get("message")
+    phrases = [phrase for phrase in any_of if phrase is not None] if isinstance(any_of, list) else []
+    if not phrases and isinstance(any_of, list | None):
+        phrases = [fields.get("text")]
+    return Entry(where, forbid, _usable(phrases), mended(message) if isinstance(message, str) else None)
+
+
+def _usable(phrases: list[Any]) -> tuple[str, ...]:
+    try:
+        plain = "".join(phrases).isascii()
+    except TypeError:  # not all items are strings
+        return ()
+    return tuple(phrases if plain else map(mended, phrases))
+
+
+def _entries_of(metadata: Any) -> list[Entry]:
+    """Return the entries of parsed metadata, mustMention before mustNotMention; a null field counts as absent."""
+    if metadata is NOT_JSON or not isinstance(metadata, dict | None):
+        raise ValueError(_NO_METADATA)
+    expectations = (metadata or {}).get(_FIELD)
+    if isinstance(expectations, list):
+        expectations = {"mustMention": expectations}
+    if not isinstance(expectations, dict | None):
+        raise ValueError(_NO_EXPECTATIONS)
+    entries: list[Entry] = []
+    for name, snake, forbid in SIDES:
+        listed = _first(expectations or {}, name, snake)
+        if not isinstance(listed, list | None):
+            raise ValueError(f"metadata.expectations.{name} is not a list")
+        entries += [_read_entry(value, f"{name}[{at}]", forbid=forbid) for at, value in enumerate(listed or [])]
+    return entries
+
+
+@cached_within(_NAMES_BYTES, lambda _, name: 8 * len(name))
+def unread_field(name: str) -> str | None:
+    """Return a remark on a metadata field of a row without expectations, if it looks like a misspelling; else None."""
+    if name == _FIELD or not closest(name, [_FIELD]):
+        return None
+    return encodable(f"`{METADATA}.{name}`. {did_you_mean(name, [_FIELD])}")
+
+
+@cached_within(_NAMES_BYTES, lambda _, name: 8 * len(name))
+def unread_side(name: str) -> str | None:
+    """Return a remark on an unknown field of the expectations; None if the field is known."""
+    if name in _SPELLINGS:
+        return None
+    return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, _SPELLINGS)}".rstrip())
+
+
+def _slip_of(metadata: Any) -> str | None:
+    """Return a remark on the first key of a row's metadata that is probably misspelt."""
+    fields = metadata if isinstance(metadata, dict) else {}
+    expectations = fields.get(_FIELD)
+    remarks: Iterable[str | None] = ()
+    if isinstance(expectations, dict):
+        if expectations.keys() <= _SPELLINGS:
+            return None
+        remarks = (unread_side(name) for name, value in expectations.items() if value is not None)
+    elif expectations is None:
+        remarks = (unread_field(name) for name, value in fields.items() if value is not None)
+    return next(filter(None, remarks), None)
+
+
+class Reading(NamedTuple):
+    """The parsed expectations of a row.
+
+    Attributes:
+        entries: mustMention before mustNotMention; empty if there are none, or a problem.
+        problem: Why the metadata cannot be parsed; None if it can.
+        slip: A remark on the first key that is probably misspelt.
+    """
+
+    entries: tuple[Entry, ...]
+    problem: str | None
+    slip: str | None
+
+
+def read(metadata: Any) -> Reading:
+    """Parse a row's metadata: a mapping, its JSON text, or None."""
+    if isinstance(metadata, str):
+        return _read_cached(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(parse(metadata))
+    return _read(metadata)
+
+
+def _size_of_reading(reading: Reading, text: str) -> int:
+    """Estimate the size of a reading in bytes: some 400 per entry, some 60 plus its characters per phrase."""
+    phrases = sum(len(entry.phrases) for entry in reading.entries)
+    return 400 * (1 + len(reading.entries)) + 60 * phrases + 8 * len(text)
+
+
+# every batch, in every thread, repeats the same tasks
+@cached_within(_READINGS_BYTES, _size_of_reading)
+def _read_cached(text: str) -> Reading:
+    return _read(parse(text))
+
+
+def _read(metadata: Any) -> Reading:
+    slip = _slip_of(metadata)
+    try:
+        return Reading(tuple(_entries_of(metadata)), None, slip)
+    except ValueError as error:
+        return Reading((), str(error), slip)
+
+
+def _remark(slip: str | None, *, silent: bool) -> str | None:
+    if silent:
+        return _SILENT if slip is None else f"{_SILENT}; {_UNREAD}{slip}"
+    return None if slip is None else _UNREAD + slip
+
+
+def grade(metadata: Any, completion: str) -> Grade:
+    """Grade a completion: ``(total - failures) / total`` over all entries, 1.0 if there are none."""
+    entries, problem, slip = read(metadata)
+    if problem is not None:
+        error = f"ValueError: {problem}"
+        return Grade(0.0, error, error)
+    lowered = lower(completion)
+    failed = [entry for entry in entries if entry.fails(lowered)]
+    problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
+    score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
+    remark = _remark(slip, silent=not entries)
+    return Grade(score, _SEPARATOR.join(entry.reason for entry in failed), _SEPARATOR.join(problems) or None, remark)
+
+
+_GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "remark": pl.String})
+
+
+def _expectations_expr(schema: pl.Schema) -> pl.Expr:
+    # a run rejects a missing metadata column earlier; only `explain` gets here without one
+    metadata = pl.lit(None, dtype=pl.String)
+    if METADATA in schema:
+        metadata = plain(pl.col(METADATA), schema[METADATA])
+    graded = pl.map_batches([text(), metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
+    return pl.when(text().is_not_null()).then(graded)
+
+
+EXPECTATIONS = SharedColumn("expectations", _expectations_expr)
+"""The grade of every row, a struct with the fields of ``Grade``."""
+
+
+def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
+    texts, metadata = columns
+    height = len(texts)
+    if len(metadata) != height:  # a literal arrives as a single value
+        metadata = metadata.new_from_index(0, height)
+    if is_small(texts):
+        pairs = zip(metadata.to_list(), texts.to_list(), strict=True)
+        grades = [None if text is None else vars(grade(value, text)) for value, text in pairs]
+        return pl.Series(texts.name, grades, dtype=_GRADE)
+    entries, faults = _read_all(metadata)
+    fails = _failures(entries, texts)
+    by_row = _Rows(entries["row"], height)
+    total, failed = by_row.count(None), by_row.count(fails)
+    reason = by_row.join(entries.filter(fails).select_seq("row", text="reason"))
+    problem = by_row.join(
+        entries.filter(pl.col("problem") != "").select_seq("row", text=pl.lit("ValueError: ") + pl.col("problem"))
+    )
+    broken = pl.col("why").is_not_null()
+    error = pl.when(broken).then(pl.lit("ValueError: ") + pl.col("why"))
+    unread = pl.lit(_UNREAD) + pl.col("slip")
+    silent = pl.concat_str(pl.lit(_SILENT), unread, separator="; ", ignore_nulls=True)
+    results = faults.with_columns_seq(total=total, failed=failed, reason=reason, problem=problem).select_seq(
+        # divide by a column: dividing by a literal rounds differently
+        score=pl.when(broken).then(0.0).when(total == 0).then(1.0).otherwise((total - failed) / total),
+        reason=pl.coalesce(error, "reason").fill_null(""),
+        error=pl.coalesce(error, "problem"),
+        remark=pl.when(~broken).then(pl.when(total == 0).then(silent).otherwise(unread)),
+    )
+    return results.to_struct(texts.name).cast(_GRADE)
+
+
+def _failures(entries: pl.DataFrame, texts: pl.Series) -> pl.Series:
+    """Return for each entry whether it fails."""
+    sizes = entries["phrases"].list.len()
+    if not sizes.sum():
+        return pl.repeat(value=True, n=len(entries), eager=True)
+    hits = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), repeated(entries["row"], sizes))
+    any_hit = segment_sums(hits, sizes) > 0
+    return (any_hit == entries["forbid"]) | (sizes == 0)
+
+
+def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
+    """Return whether each phrase occurs in the text of its row, both in lower case.
+
+    An ASCII phrase matches only ASCII letters, so lowering bytes suffices for it, unless the text has one of the few code points
+    beyond ASCII whose lower case is ASCII.
+    """
+    at = row.rle_id()  # index among the texts with phrases: others are not lowered
+    texts = texts.gather(row.rle().struct.field("value"))
+    # a few texts at a time, as `in_slices` does with rows
+    starts = range(0, len(texts), max(1, THRESHOLDS.slice))
+    edges = [*at.search_sorted(pl.Series(starts, dtype=at.dtype)).to_list(), len(at)]
+    hits = []
+    for start, first, last in zip(starts, edges, edges[1:], strict=False):
+        wanted = phrases.slice(first, last - first)
+        other, which = ~is_ascii(wanted), at.slice(first, last - first) - start
+        some = texts.slice(start, starts.step)
+        exact = some.str.contains(ASCII_ALIKE)
+        lowered = lower_rows(some, exact.scatter(which.filter(other).unique(), values=True) if other.any() else exact)
+        hits.append(contains_column(lowered.gather(which), lower_rows(wanted, other)).fill_null(value=False))
+    return pl.concat(hits)
+
+
+class _Rows:
+    """Aggregates flat values by row; flat values are in row order."""
+
+    def __init__(self, row: pl.Series, height: int) -> None:
+        self.row = row
+        self.height = height
+
+    def count(self, where: pl.Series | None) -> pl.Series:
+        """Return the number of flat values per row, or of those where ``where`` holds."""
+        return self._sizes(self.row if where is None else self.row.filter(where))
+
+    def _sizes(self, row: pl.Series) -> pl.Series:
+        # positions of the row starts in the sorted flat rows, by binary search
+        edges = row.search_sorted(pl.int_range(self.height + 1, dtype=pl.UInt32, eager=True), side="left").cast(
+            pl.Int64
+        )
+        return edges.slice(1) - edges.slice(0, self.height)
+
+    def join(self, texts: pl.DataFrame) -> pl.Series:
+        """Join the texts of each row by ``"; "``; null for rows without any."""
+        sizes = self._sizes(texts["row"])
+        joined = in_lists(texts["text"], sizes).list.join(_SEPARATOR)
+        return pl.DataFrame().select_seq(pl.when(sizes > 0).then(joined)).to_series()
+
+
+def _read_all(metadata: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the entries of each row, and its problem and its slip; Python reads each distinct text once.
+
+    NOTE: to flatten structs, and JSON texts of one shape, in columns was less than twice as fast on rows that repeat their tasks.
+    """
+    texts = metadata.cast(pl.String) if metadata.dtype != pl.Struct else _as_text(metadata)
+    if texts is None:
+        values, which = metadata.to_list(), pl.int_range(len(metadata), dtype=pl.UInt32, eager=True)
+    else:
+        distinct, which = encoded(texts)
+        values = distinct.to_list()
+    readings = [*map(read, values)]
+    found = [entry for reading in readings for entry in reading.entries]
+    entries = pl.DataFrame(  # by columns, which takes a third of the time of rows
+        {
+            "forbid": pl.Series([entry.forbid for entry in found], dtype=pl.Boolean),
+            "phrases": in_lists(
+                pl.Series([phrase for entry in found for phrase in entry.phrases], dtype=pl.String),
+                pl.Series([len(entry.phrases) for entry in found], dtype=pl.Int64),
+            ),
+            "reason": pl.Series([entry.reason for entry in found], dtype=pl.String),
+            "problem": pl.Series([entry.problem for entry in found], dtype=pl.String),
+        }
+    )
+    sizes = pl.Series([len(reading.entries) for reading in readings], dtype=pl.Int64)
+    ends, sizes = sizes.cum_sum().gather(which).fill_null(0), sizes.gather(which).fill_null(0)
+    row = repeated(pl.int_range(len(which), dtype=pl.UInt32, eager=True), sizes)
+    faults = pl.DataFrame(
+        {
+            "why": pl.Series([reading.problem for reading in readings], dtype=pl.String),
+            "slip": pl.Series([reading.slip for reading in readings], dtype=pl.String),
+        }
+    )
+    return entries[ranges(ends, sizes)].with_columns_seq(row.alias("row")), faults.select_seq(pl.all().gather(which))
+
+
+def _as_text(metadata: pl.Series) -> pl.Series | None:
+    """Return structs as JSON text with what is read of them; None if it would change a value."""
+    # NOTE: methods of a series named "^y$" take its name as a pattern
+    fields = {field.name: field.alias("field") for field in metadata.struct.unnest()}
+    if "expectations" in fields and not _is_plain(fields["expectations"].dtype):
+        return None
+    for name in fields.keys() - {"expectations"}:
+        present = fields[name].is_not_null()
+        fields[name] = present.set(~present, None)
+    if not fields:
+        return pl.repeat(None, len(metadata), dtype=pl.String, eager=True)
+    return pl.DataFrame(fields).to_struct().struct.json_encode()
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether JSON has the values of a type as they are: NaN would be null, and a date a text."""
+    if isinstance(dtype, pl.Struct):
+        return all(_is_plain(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, pl.List):
+        return _is_plain(dtype.inner)
+    return dtype in (pl.String, pl.Boolean, pl.Null) or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128))
+
+
+class TaskExpectations(Check):
+    """The share of the task's ``metadata.expectations`` that the output meets; 1.0 when there are none.
+
+    ``mustMention`` entries fail when none of their phrases occurs, ``mustNotMention`` entries when any does
+    (case-insensitive substrings). An entry without a usable phrase fails and fills ``error``.
+    """
+
+    type = "task_expectations"
+    words = ("meets the task's expectations", "")
+    graded = True
+    traits = Traits(reads=(METADATA,), separator=_SEPARATOR)
+    examples = (
+        Example(
+            "You get your Money Back.",
+            1.0,
+            metadata={"expectations": {"mustMention": [{"anyOf": ["refund", "money back"]}]}},
+        ),
+        Example(
+            "Here is a gift card.",
+            0.5,
+            metadata={"expectations": {"mustMention": [{"text": "card"}], "mustNotMention": [{"text": "gift"}]}},
+        ),
+        Example("anything", 1.0),
+        Example("anything", 0.0, metadata={"expectations": [{"anyOf": []}]}),
+    )
+
+    def row(self, row: Row) -> float:
+        return grade(row[METADATA], row["completion"]).score
+
+    def reason(self, row: Row) -> str:
+        return grade(row[METADATA], row["completion"]).reason
+
+    def error(self, row: Row) -> str | None:
+        return grade(row[METADATA], row["completion"]).error
+
+    def columns(self) -> Columns:
+        grades = EXPECTATIONS.col
+        return Columns.of(grades, remark=grades.struct.field("remark"))
+
+    def explain(self) -> str:
+        return (
+            "columns: one column-to-column search over all phrases of a batch; Python reads each distinct metadata once"
+        )

@@ -1,1 +1,0 @@
-"""The check of the expectations that a task brings."""
