@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,105 +26,87 @@ from assay.values.rows import transposed
 _GOLDS = (*GOLD_COLUMNS, f"{VERIFIER}.{EXPECTED}")
 """Columns whose values are compared by their ``str()``, so that a number equals its text, and 42 differs from 42.0."""
 
-_HINT = "Compile a plan for this schema."
 
-
-class _NoSuchValueError(ValueError):
-    """A value does not exist in the target type."""
+class _MisfitError(ValueError):
+    """Values do not exist in the target type; the message says more."""
 
 
 def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any], exact: Collection[str] = ()) -> pl.LazyFrame:
-    """Convert the columns of rows to the types of a schema."""
+    """Convert the columns of rows to the types of a schema, without a change of meaning.
+
+    Nulls take any type, and empty lists any list type. A struct gets missing fields as nulls and loses fields of type Null. Numbers
+    widen if their values stay equal. Text and its dictionary-encoded types, and lists and arrays, convert to each other. An
+    expected value that is a number becomes its text, because its ``str()`` is compared, and so in the columns that are ``exact``.
+    """
     current, schema = rollouts.collect_schema(), pl.Schema(schema)
     if all(current.get(name) == dtype for name, dtype in schema.items()):
         return rollouts
     columns, problems = [], []
     for name, target in schema.items():
         source = current.get(name)
+        wanted = f"The plan was compiled for `{printable(name)}` of type {target}; here it is"
         if source is None:
-            problems.append(f"The plan was compiled for `{printable(name)}` of type {target}; here it is missing.")
+            problems.append(f"{wanted} missing.")
         elif source != target:
-            conversion = _Conversion(name, is_exact=name in exact)
-            expr = conversion.of(exactly(name).alias("value"), source, target, name).alias(name)
-            misfit = conversion.misfit
-            if misfit is None and conversion.depends_on_values:
-                misfit = _value_misfit(rollouts, expr)
-            if misfit is not None:
-                problems.append(
-                    f"The plan was compiled for `{printable(name)}` of type {target}; here it is {source}{misfit}."
-                )
-            columns.append(expr)
+            conversion = _Conversion(name, name in exact)
+            try:
+                columns.append(conversion.of(exactly(name).alias("value"), source, target, name).alias(name))
+            except _MisfitError as misfit:
+                problems.append(f"{wanted} {source}{misfit}.")
+                continue
+            try:
+                rollouts.select(columns[-1] if conversion.depends_on_values else ()).collect()
+            except (_MisfitError, PolarsError, PanicException):
+                problems.append(f"{wanted} {source}, with values that the plan's type cannot hold.")
     if problems:
-        raise ColumnsError("\n".join(problems), _HINT)
+        raise ColumnsError("\n".join(problems), "Compile a plan for this schema.")
     return rollouts.with_columns(columns)
 
 
-def _value_misfit(rollouts: pl.LazyFrame, expr: pl.Expr) -> str | None:
-    try:
-        rollouts.select(expr).collect()
-    except (_NoSuchValueError, PolarsError, PanicException):
-        return ", with values that the plan's type cannot hold"
-    return None
-
-
+@dataclass
 class _Conversion:
-    """The conversion of a column to another type."""
+    """The conversion of a column to another type; whether it is possible may depend on the values."""
 
-    def __init__(self, column: str, *, is_exact: bool) -> None:
-        self.misfit: str | None = None
-        self.depends_on_values = False
-        self._column, self._is_exact = column, is_exact
+    column: str
+    is_exact: bool
+    depends_on_values: bool = False
 
     def of(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
-        """Return values of one type as an expression of another type."""
+        """Return values of one type as an expression of another type; raise if the values would change meaning."""
         if source == target:
             return values
         if source == pl.Null or (_is_text(source) and _is_text(target)):
-            self.depends_on_values = self.depends_on_values or (source != pl.Null and isinstance(target, pl.Enum))
+            self.depends_on_values |= source != pl.Null and isinstance(target, pl.Enum)
             return values.cast(target)
-        if (convert := self._converter(source, target, place)) is not None:
-            return convert(values, source, target, place)
-        if self.misfit is None:
-            self.misfit = "" if place == self._column else f" (`{printable(place)}` is {source}, not {target})"
-        return pl.lit(None, dtype=target)
-
-    def _converter(self, source: Any, target: Any, place: str) -> Callable[[pl.Expr, Any, Any, str], pl.Expr] | None:
-        is_gold = self._is_exact or place in _GOLDS
-        if is_gold and _is_gold(source) and target in (pl.String, TYPED):
-            return self._gold
-        if (
-            isinstance(source, pl.Struct)
-            and isinstance(target, pl.Struct)
-            and target.fields
-            and target != TYPED != source
-        ):
-            return self._struct
-        if isinstance(source, pl.List | pl.Array) and isinstance(target, pl.List | pl.Array):
-            return self._list
-        if _is_larger(source, target) and not (is_gold and target.is_float() != source.is_float()):
-            return self._number
-        return None
-
-    def _number(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
-        del place
-        self.depends_on_values = self.depends_on_values or target.is_float() != source.is_float()
-        return values.map_batches(lambda numbers: _same(numbers, target), target, is_elementwise=True)
-
-    def _gold(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
-        del place
-        if target == TYPED:
-            values = values.cast(pl.String) if _is_text(source) else values
-            return pl.struct(rowwise(values, json.dumps, pl.String).alias(JSON))
-        if source == TYPED:
+        has_str = source in (TYPED, pl.Boolean) or source.is_integer() or source.is_float() or _is_text(source)
+        if (self.is_exact or place in _GOLDS) and has_str and target in (pl.String, TYPED):
+            if target == TYPED:
+                values = values.cast(pl.String) if _is_text(source) else values
+                return pl.struct(rowwise(values, json.dumps, pl.String).alias(JSON))
+            if source != TYPED:
+                return rowwise(values, str, pl.String)
             self.depends_on_values = True
             return rowwise(values.struct.field(JSON), _text_of_json, pl.String)
-        return rowwise(values, str, pl.String)
+        return self._typed(values, source, target, place)
 
-    def _struct(self, values: pl.Expr, source: pl.Struct, target: pl.Struct, place: str) -> pl.Expr:
+    def _typed(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
+        changes_kind = target.is_float() != source.is_float()
+        if _is_larger(source, target) and not (changes_kind and (self.is_exact or place in _GOLDS)):
+            self.depends_on_values |= changes_kind
+            return values.map_batches(lambda numbers: _same(numbers, target), target, is_elementwise=True)
+        if isinstance(source, pl.List | pl.Array) and isinstance(target, pl.List | pl.Array):
+            self.depends_on_values |= isinstance(target, pl.Array)
+            if isinstance(source, pl.Array):
+                values = values.cast(pl.List(source.inner), strict=False)
+            inner = self.of(pl.element(), source.inner, target.inner, f"{place}[]")
+            return (values if source.inner == target.inner else values.list.eval(inner)).cast(target)
+        is_struct = isinstance(source, pl.Struct) and isinstance(target, pl.Struct)
+        if not is_struct or not target.fields or TYPED in (source, target):
+            raise _MisfitError("" if place == self.column else f" (`{printable(place)}` is {source}, not {target})")
         source_fields, target_fields = source.to_schema(), target.to_schema()
         surplus = [name for name, dtype in source_fields.items() if name not in target_fields and dtype != pl.Null]
-        if surplus and self.misfit is None:
-            self.misfit = f" (`{printable(place)}` has an extra field `{printable(surplus[0])}`)"
+        if surplus:
+            raise _MisfitError(f" (`{printable(place)}` has an extra field `{printable(surplus[0])}`)")
         fields = [
             self.of(field_of(values, source, name), source_fields[name], dtype, f"{place}.{name}")
             if name in source_fields
@@ -134,45 +116,31 @@ class _Conversion:
         whole = pl.struct(field.alias(name) for name, field in zip(target_fields, fields, strict=True))
         return pl.when(values.is_not_null()).then(whole)
 
-    def _list(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
-        self.depends_on_values = self.depends_on_values or isinstance(target, pl.Array)
-        if isinstance(source, pl.Array):
-            values = values.cast(pl.List(source.inner), strict=False)
-        inner = self.of(pl.element(), source.inner, target.inner, f"{place}[]")
-        return (values if source.inner == target.inner else values.list.eval(inner)).cast(target)
-
 
 def _is_text(dtype: Any) -> bool:
     return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
 
 
-def _is_gold(dtype: Any) -> bool:
-    return dtype in (TYPED, pl.Boolean) or dtype.is_integer() or dtype.is_float() or _is_text(dtype)
-
-
 def _text_of_json(text: str) -> str:
     value = json.loads(text)
     if isinstance(value, list | dict):
-        raise _NoSuchValueError("a list or an object is not text")
+        raise _MisfitError("a list or an object is not text")
     return mended(str(value))
 
 
 def _is_larger(source: Any, target: Any) -> bool:
+    """Whether numbers of one type may be numbers of another; an integer that no float equals is rejected by its value."""
     if source.is_integer() and target.is_integer():
-        (source_min, source_max), (target_min, target_max) = _range(source), _range(target)
-        return target_min <= source_min and source_max <= target_max
+        ends = pl.select(source.min(), source.max().alias("b"), target.min().alias("c"), target.max().alias("d"))
+        least, greatest, target_least, target_greatest = ends.row(0)
+        return bool(target_least <= least and greatest <= target_greatest)
     return bool(target == pl.Float64 and (source.is_integer() or source.is_float()))
-
-
-def _range(dtype: Any) -> tuple[int, int]:
-    least, greatest = pl.select(dtype.min(), dtype.max().alias("greatest")).row(0)
-    return least, greatest
 
 
 def _same(numbers: pl.Series, target: Any) -> pl.Series:
     larger = numbers.cast(target)
     if target.is_float() != numbers.dtype.is_float() and not (larger.cast(numbers.dtype) == numbers).all():
-        raise _NoSuchValueError("an integer that no float equals")
+        raise _MisfitError("an integer that no float equals")
     return larger
 
 
@@ -202,7 +170,11 @@ class PlainRows:
         except RAISED:
             readable = self._columns[name] = [*values]
         for at, value in enumerate(values):
-            if (problem := self._problem_of(name, value)) is not None:
+            try:
+                self._of_values(name, [value])
+            except RAISED as error:
+                problem = f"`{printable(name)}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
+                problem = error.fact.removeprefix("Row 0: ") if isinstance(error, InputError) else problem
                 readable[at] = None
                 self._problems[at] = self._problems[at] or problem
         return self._of_values(name, readable)
@@ -212,15 +184,6 @@ class PlainRows:
         learner = column(name, {}, self._exact)
         learner.see(values)
         return learner.series(values)
-
-    def _problem_of(self, name: str, value: Any) -> str | None:
-        try:
-            self._of_values(name, [value])
-        except InputError as error:
-            return error.fact.removeprefix("Row 0: ")
-        except RAISED as error:
-            return f"`{printable(name)}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
-        return None
 
     def natural(self, schema: Mapping[str, Any]) -> pl.DataFrame:
         """Return the rows with the types that hold their values; what is missing or null has the type of the schema."""
@@ -241,7 +204,10 @@ class PlainRows:
             converted = []
             for at, value in enumerate(self._columns.get(name, [None] * self.height)):
                 try:
-                    converted.append(_converted(value, name, dtype))
+                    if value is None or dtype == pl.String:
+                        converted.append(value if value is None else text_of(value, name))
+                    else:
+                        converted.append(pl.Series([value], dtype=dtype, strict=True)[0])
                 except RAISED:
                     converted.append(None)
                     problems[at] = (
@@ -262,12 +228,6 @@ def _values(name: str, values: Any) -> list[Any]:
     return converted
 
 
-def _converted(value: Any, name: str, dtype: Any) -> Any:
-    if value is None:
-        return None
-    return text_of(value, name) if dtype == pl.String else pl.Series([value], dtype=dtype, strict=True)[0]
-
-
 _MOST = 5
 """Reasons of unscored batches that are warned of; what else is wrong with a run is in its results."""
 
@@ -285,22 +245,6 @@ def check_given(verifiers: Sequence[VerifierSpec], given: Collection[str]) -> No
         raise ColumnsError(error.fact, "\n".join(hints)) from None
 
 
-@dataclass(frozen=True)
-class Golds:
-    """The golds of a check, in a plan's hidden columns."""
-
-    check: str
-    missing: pl.Expr
-    runs: pl.Expr | None
-
-    @classmethod
-    def of(cls, verifiers: Sequence[VerifierSpec]) -> "list[Golds]":
-        """Return the golds of all checks that have them from the rows."""
-        pairs = [(verifier, spec) for verifier in verifiers for spec in verifier.nodes]
-        read = [(verifier, spec, missing_golds(verifier, spec)) for verifier, spec in pairs]
-        return [cls(f"{verifier.id}/{spec.id}", *golds) for verifier, spec, golds in read if golds is not None]
-
-
 class Attention:
     """What a plan has seen and said of the batches so far."""
 
@@ -308,7 +252,11 @@ class Attention:
         self._verifiers = verifiers
         self._awaits_columns = strict
         self._warned: set[str] = set()
-        self.golds = {hidden(f"golds/{number}"): golds for number, golds in enumerate(Golds.of(verifiers))}
+        pairs = [(verifier, spec) for verifier in verifiers for spec in verifier.nodes]
+        golds = [(f"{verifier.id}/{spec.id}", missing_golds(verifier, spec)) for verifier, spec in pairs]
+        found = [(check, *exprs) for check, exprs in golds if exprs is not None]
+        self._golds = {hidden(f"golds/{number}"): golds for number, golds in enumerate(found)}
+        """Of each check with golds from the rows: its name; why a row that it runs on has none, String; whether it runs, None for always."""
 
     def look(self, given: Collection[str]) -> None:
         """Look at the columns of a batch, until all have been there."""
@@ -320,22 +268,21 @@ class Attention:
     def watched(self) -> list[pl.Expr]:
         """Columns that ``warn`` reads beside the results."""
         exprs: list[pl.Expr] = []
-        for name, golds in self.golds.items():
-            if golds.check not in self._warned:
-                exprs.append(golds.missing.alias(name))
-                exprs += [] if golds.runs is None else [golds.runs.alias(f"{name}/runs")]
+        for name, (check, missing, runs) in self._golds.items():
+            if check not in self._warned:
+                exprs += [missing.alias(name), *([] if runs is None else [runs.alias(f"{name}/runs")])]
         return exprs
 
     def warn(self, scored: pl.DataFrame) -> None:
         """Warn of a batch in which a check can use no gold, once for the check; else of one in which no row is scored."""
         warned = len(self._warned)
-        for name, golds in self.golds.items():
+        for name, (check, _, runs) in self._golds.items():
             if name not in scored.columns:
                 continue
             whys = scored[name].drop_nulls()
-            runs = scored.height if golds.runs is None else scored[f"{name}/runs"].sum()
-            if 0 < runs == len(whys):
-                self._say(golds.check, f"no row of a batch has a gold that {golds.check} can use: {_commonest(whys)}")
+            running = scored.height if runs is None else scored[f"{name}/runs"].sum()
+            if 0 < running == len(whys):
+                self._say(check, f"no row of a batch has a gold that {check} can use: {_commonest(whys)}")
         errors = scored["error"].drop_nulls()
         if 0 < scored.height == scored["reward"].null_count() and len(errors) and len(self._warned) == warned < _MOST:
             reason = _commonest(errors)

@@ -76,7 +76,12 @@ def assumed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
 def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()) -> list[str]:
     """Return the columns that the checks require, and the optional ones."""
     checks = _checks(verifiers)
-    optional = (name for check in checks for name in check.traits.may_read if not _is_spared(check, name, present))
+    optional = (
+        name
+        for check in checks
+        for name in check.traits.may_read
+        if not any(other in present for other in check.traits.ignored_if.get(name, ()))
+    )
     return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
 
 
@@ -87,9 +92,7 @@ def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
         for check in _checks(verifiers)
         if is_builtin(check) or not has_expr(check) or isinstance(check, RowAwareCheck)
     ]
-    read = (
-        name for check in checks for name in (*check.traits.reads, *check.traits.may_read) if name not in _WITH_FORM
-    )
+    read = (name for name in _read_by(checks) if name not in _WITH_FORM)
     referred = (name for name in referred_columns(verifiers) if name not in (COMPLETION, *STRUCTURED, TASK_ID))
     return tuple(dict.fromkeys([*referred, *read]))
 
@@ -111,8 +114,7 @@ def referred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
 
 def unreferred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
     """Return the paths of what checks of Assay read in columns to which no reference leads; without the completion."""
-    checks = [check for check in _checks(verifiers) if is_builtin(check)]
-    names = dict.fromkeys(name for check in checks for name in (*check.traits.reads, *check.traits.may_read))
+    names = dict.fromkeys(_read_by(filter(is_builtin, _checks(verifiers))))
     others = {COMPLETION, *referred_columns(verifiers)}
     within: dict[str, tuple[str, ...]] = {"metadata": ("metadata", "expectations")}
     return [Path(within.get(name, (name,))) for name in names if name not in others]
@@ -126,17 +128,14 @@ def _checks(verifiers: Sequence[VerifierSpec]) -> list[Check]:
     return [spec.check for spec in _readers(verifiers) if spec.check is not None]
 
 
-def _is_spared(check: Check, name: str, present: Container[str]) -> bool:
-    return any(other in present for other in check.traits.ignored_if.get(name, ()))
+def _read_by(checks: Iterable[Check]) -> Iterator[str]:
+    return (name for check in checks for name in (*check.traits.reads, *check.traits.may_read))
 
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
     """Return the columns that the checks read as text or structure, which do not pass through."""
     return {COMPLETION} | {
-        name
-        for check in _checks(verifiers)
-        for name in (*check.traits.reads, *check.traits.may_read)
-        if name not in check.traits.passed_through
+        name for check in _checks(verifiers) for name in _read_by([check]) if name not in check.traits.passed_through
     }
 
 
@@ -145,7 +144,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     needed = needed_columns(verifiers)
     columns = not_hidden(schema)
     missing = [name for name in needed if name not in schema and _SPELLED.get(name, name) not in schema]
-    problems = _missing(missing, needed, schema)
+    problems = _missing_problem(missing, needed, schema) if missing else []
     if COMPLETION in schema:
         try:
             completion_text_expr(COMPLETION, schema[COMPLETION])
@@ -224,19 +223,26 @@ def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, st
     return [*problems, (f"… and {more:,} other{'s' * (more > 1)}", "")] if more > 0 else problems
 
 
-def _missing(
+def _missing_problem(
     missing: Sequence[str], needed: Mapping[str, Sequence[str]], schema: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    if not missing:
-        return []
     readers = "\n".join(f"  {printable(name)}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
     fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{readers}"
-    return [(f"{fact}\nColumns: {listed(not_hidden(schema))}.", _likely(missing, schema))]
+    guesses = [(name, *_guessed_source(name, schema)) for name in missing]
+    hints = [
+        f"Did you mean `{printable(guess)}` for `{name}`? Rename it with --map {shlex.quote(f'{name}={printable(source)}')}."
+        for name, guess, source in guesses
+        if guess
+    ]
+    hints = hints or ["Rename a column with --map NAME=COLUMN."]
+    if any(name != COMPLETION for name in missing):
+        hints.append("Join a task table with --tasks for columns that the rollouts lack.")
+    return [(f"{fact}\nColumns: {listed(not_hidden(schema))}.", "\n".join(hints))]
 
 
 def refused_rows(problems: Sequence[tuple[str, int, int]]) -> InputError:
     """Return the error for rows whose verifier cannot be used."""
-    lines = [f"  {line}" for line in _rows_named(problems, "problem")]
+    lines = [f"  {line}" for line in rows_named(problems, "problem")]
     rows = sum(rows for _, _, rows in problems)
     fact = (
         f"{rows:,} row{'s carry verifiers' if rows > 1 else ' carries a verifier'} that cannot be used:\n"
@@ -265,12 +271,8 @@ def check_one_verifier(verifiers: Sequence[VerifierSpec], rollouts: pl.Schema, t
         )
 
 
-def doubted_rows(doubts: Sequence[tuple[str, int, int]]) -> list[str]:
-    """Return warnings about rows that can be scored but probably contain a mistake; arguments as in ``refused_rows``."""
-    return _rows_named(doubts, "warning")
-
-
-def _rows_named(problems: Sequence[tuple[str, int, int]], noun: str) -> list[str]:
+def rows_named(problems: Sequence[tuple[str, int, int]], noun: str) -> list[str]:
+    """Return problems, each with its first row and the number of its rows, as lines."""
     lines = [
         f"row {row}{f' and {rows - 1:,} more' if rows > 1 else ''}: {problem}"
         for problem, row, rows in problems[:_SHOWN]
@@ -279,36 +281,19 @@ def _rows_named(problems: Sequence[tuple[str, int, int]], noun: str) -> list[str
     return [*lines, f"… and {rest:,} other {noun}{'s' * (rest > 1)}"] if rest > 0 else lines
 
 
-def _likely(missing: Sequence[str], schema: Mapping[str, Any]) -> str:
-    sources = {name: _sources(name, schema) for name in missing}
-    guesses = {name: _guess(name, list(usable)) for name, usable in sources.items()}
-    hints = [
-        f"Did you mean `{printable(guess)}` for `{name}`? Rename it with "
-        f"--map {shlex.quote(f'{name}={printable(sources[name][guess])}')}."
-        for name, guess in guesses.items()
-        if guess
-    ]
-    if not hints:
-        hints.append("Rename a column with --map NAME=COLUMN.")
-    if any(name != COMPLETION for name in missing):
-        hints.append("Join a task table with --tasks for columns that the rollouts lack.")
-    return "\n".join(hints)
-
-
-def _sources(name: str, schema: Mapping[str, Any]) -> dict[str, str]:
-    columns = not_hidden(schema)
+def _guessed_source(name: str, schema: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the column that is probably meant by a missing one, of those with a type that can be read; and what ``--map`` takes for it."""
+    sources = {column: column for column in not_hidden(schema)}
     if name == COMPLETION:
-        sources = {column: completion_source(column, schema[column]) for column in columns}
-        return {column: source for column, source in sources.items() if source}
-    if name in STRUCTURED:
-        return {column: column for column in columns if isinstance(schema[column], pl.Struct | pl.String | pl.Null)}
-    return {column: column for column in columns}
-
-
-def _guess(name: str, columns: Sequence[str]) -> str:
-    by_lower = {column.lower(): column for column in columns}
-    likely = next((by_lower[column] for column in _LIKELY if column in by_lower), "") if name == COMPLETION else ""
-    return likely or closest(name, columns)
+        sources = {column: source for column in sources if (source := completion_source(column, schema[column]))}
+        by_lower = {column.lower(): column for column in sources}
+        likely = next((by_lower[column] for column in _LIKELY if column in by_lower), "")
+    else:
+        if name in STRUCTURED:
+            sources = {name: name for name in sources if isinstance(schema[name], pl.Struct | pl.String | pl.Null)}
+        likely = ""
+    guess = likely or closest(name, [*sources])
+    return guess, sources.get(guess, "")
 
 
 _TEXT = Path((COMPLETION,))
@@ -454,7 +439,7 @@ def conversions(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> Convers
 def _read(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> dict[str, bool]:
     names = [*names]
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check is not None]
-    ours = (name for check in checks if is_builtin(check) for name in (*check.traits.reads, *check.traits.may_read))
+    ours = _read_by(filter(is_builtin, checks))
     failures = failure_columns({*names})
     texts = {*_OURS, *failures, *ours, *referred_columns(verifiers)}
     if any(check.traits.reads_all for check in checks):

@@ -53,13 +53,13 @@ from assay.compiling.columns import (
     check_columns,
     consumed_columns,
     conversions,
-    doubted_rows,
     exact_columns,
     kept_columns,
     opened,
     read_columns,
     read_paths,
     refused_rows,
+    rows_named,
     unreadable_exprs,
 )
 from assay.compiling.verifiers import verifiers_of_run, warn
@@ -315,7 +315,7 @@ class Plan:
             refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
                 raise refused_rows(refused.rows())
-            warnings += doubted_rows(groups.select("doubt", "row", "rows").rows())
+            warnings += rows_named(groups.select("doubt", "row", "rows").rows(), "warning")
         return warnings
 
     def score(
@@ -472,9 +472,11 @@ class Plan:
         for _, spec, _ in self.checks:
             for subject, lane in lanes_of(spec):
                 by_subject.setdefault(subject, []).append(lane)
-        by_completion, *others = (
-            _layers_about(subject, lanes, schema, few=self.few) for subject, lanes in by_subject.items()
-        )
+        about_subjects = []
+        for subject, lanes in by_subject.items():
+            with reading_column(subject):
+                about_subjects.append(layers(lanes, schema, few=self.few))
+        by_completion, *others = about_subjects
         first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
         return [*first, *by_completion, *_merged(others)]
 
@@ -506,26 +508,13 @@ class Plan:
         for verifier, spec, check in self.checks:
             if is_builtin(check) or spec.parts:
                 continue
-            frame = pl.LazyFrame(schema=schema).with_columns(
-                completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
-            )
             try:
-                with columns_read() as lanes:
-                    expr = check.columns().score
-                for layer in layers(lanes, schema):
-                    frame = frame.with_columns(layer)
-                dtype = frame.select(score=expr).collect_schema()["score"]
-                _check_words(complaint=check.complaint(), claim=check.claim())
-                _check_alone(expr)
+                dtype = _score_type(check, schema)
             except BaseException as exception:  # a user's class may raise anything
-                if not own_failure(exception) or isinstance(
-                    exception, UsageError
-                ):  # a UsageError concerns this process
+                if not own_failure(exception) or isinstance(exception, UsageError):  # which concerns this process
                     raise
-                name, noun = (
-                    getattr(deciding_code(check), "__name__", check.type),
-                    "check" if verifier.kind == NATIVE else "verifier",
-                )
+                name = getattr(deciding_code(check), "__name__", check.type)
+                noun = "check" if verifier.kind == NATIVE else "verifier"
                 message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(exception)}"
                 place = raised_at(exception)
                 message += f"\n  {place}" if place else ""
@@ -535,6 +524,23 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."
                 )
+
+
+def _score_type(check: Check, schema: pl.Schema) -> Any:
+    text = completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
+    frame = pl.LazyFrame(schema=schema).with_columns(text)
+    with columns_read() as lanes:
+        score = check.columns().score
+    for layer in layers(lanes, schema):
+        frame = frame.with_columns(layer)
+    dtype = frame.select(score=score).collect_schema()["score"]
+    for method, words in {"complaint": check.complaint(), "claim": check.claim()}.items():
+        if not isinstance(words, str):
+            raise TypeError(f"{method}() returns {type(words).__name__}, not str")
+    prepare_process()  # the expression is tried on a few texts
+    if not is_elementwise(score, (TEXT,), tried=True):
+        raise TypeError(OTHER_ROWS)
+    return dtype
 
 
 _COLUMNS_ONLY = pl.QueryOptFlags.none().update(projection_pushdown=True)
@@ -548,25 +554,8 @@ def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
     return frame.collect(engine="in-memory", optimizations=_COLUMNS_ONLY)
 
 
-def _check_alone(expr: pl.Expr) -> None:
-    prepare_process()  # it is tried on a few texts
-    if not is_elementwise(expr, (TEXT,), tried=True):
-        raise TypeError(OTHER_ROWS)
-
-
-def _check_words(**words: object) -> None:
-    for method, text in words.items():
-        if not isinstance(text, str):
-            raise TypeError(f"{method}() returns {type(text).__name__}, not str")
-
-
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
-
-
-def _layers_about(subject: str, lanes: Sequence[SharedColumn], schema: pl.Schema, *, few: bool) -> list[list[pl.Expr]]:
-    with reading_column(subject):
-        return layers(lanes, schema, few=few)
 
 
 def _merged(independent: Sequence[list[list[pl.Expr]]]) -> list[list[pl.Expr]]:
