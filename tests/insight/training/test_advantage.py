@@ -1,4 +1,4 @@
-"""Advantages as trainers compute them: what the packages' own functions return, and what holds for all."""
+"""Advantages as trainers compute them: what the packages' own functions return, what holds for all, and formulas of their options."""
 
 import itertools
 import json
@@ -310,3 +310,241 @@ def test_what_is_refused(options, message):
     with pytest.raises(UsageError) as raised:
         assay.advantages(draw(1).with_columns(reward=0.5), **({"by": "task_id", "like": "trl-grpo"} | options))
     assert message in str(raised.value)
+
+
+# Every option of the packages beside its formula, stated again in float64; with their defaults, the packages' own functions say it.
+
+SEEDS = 5
+WEIGHTS = [1.0, -0.5]
+
+
+def draw_exact(seed):
+    """Rollouts of groups: alone, equal, small, large, and with missing rewards.
+
+    Rewards are sums of a few powers of two, so that the packages' float32 adds them exactly, and equal rewards have a spread of 0.
+    """
+    rng = random.Random(seed)
+    scale = (1.0, 2.0**-10, 2.0**10)[seed % 3]
+    rows = []
+    for task in range(rng.randrange(3, 9)):
+        values = [rng.choice((-1.0, 0.0, 0.125, 0.5, 0.75, 1.0, 2.0)) * scale for _ in range(1 + 5 * rng.randrange(2))]
+        for _ in range(rng.choice((1, 2, 3, 5, 8, 13))):
+            reward = rng.choice((None, math.nan)) if rng.random() < 0.1 else rng.choice(values)
+            other = None if rng.random() < 0.1 else rng.choice((0.0, 0.5, 1.0))
+            rows.append((f"t{task}", reward, other, rng.randrange(1, 7), rng.choice((0.0, 0.5, 1.0))))
+    rng.shuffle(rows)
+    names = ["task_id", "reward", "other", "tokens", "greedy"]
+    return pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+
+
+# formulas of a group: its rewards, and its rows
+
+
+def mean(values):
+    return math.fsum(values) / len(values)
+
+
+def std(values, ddof=1):
+    """The standard deviation, 0 of a single value."""
+    centre = mean(values)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / max(1, len(values) - ddof))
+
+
+def as_it_is(r, rows):
+    return r
+
+
+def centred(r, rows):
+    return [x - mean(r) for x in r]
+
+
+def scaled(epsilon, ddof=1):
+    return lambda r, rows: [x / (std(r, ddof) + epsilon) for x in centred(r, rows)]
+
+
+def unless_alone(formula, alone):
+    """A formula, and what a row without others gets in its place."""
+    return lambda r, rows: formula(r, rows) if len(r) > 1 else [alone(r[0])]
+
+
+def less_others(r, rows):
+    """Rewards less the mean of the others."""
+    return [x - (math.fsum(r) - x) / (len(r) - 1) for x in r]
+
+
+def by_others(*, leave_one_out=True, normalize=True):
+    """NeMo-RL's: μ and σ of the others or of the group, divided only where σ > 0."""
+
+    def formula(r, rows):
+        found = []
+        for at, x in enumerate(r):
+            among = [*r[:at], *r[at + 1 :]] if leave_one_out else r
+            scale = std(among) + 1e-6 if normalize and std(among) else 1
+            found.append((x - mean(among)) / scale)
+        return found
+
+    return unless_alone(formula, zero)
+
+
+def pass_at_k(epsilon):
+    def formula(r, rows):
+        second, best = sorted(r)[-2:]
+        return [(best - second) / (std(r) + epsilon) if x == best else 0.0 for x in r]
+
+    return unless_alone(formula, none)
+
+
+def by_mean(epsilon):
+    return lambda r, rows: [x / (mean(r) + epsilon) for x in centred(r, rows)]
+
+
+def clipped(formula, least, greatest):
+    return lambda r, rows: [None if x is None else min(max(x, least), greatest) for x in formula(r, rows)]
+
+
+def first_clipped(formula):
+    return lambda r, rows: formula([min(max(x, 0), 0.5) for x in r], rows)
+
+
+def zero(x):
+    return 0.0
+
+
+def itself(x):
+    return x
+
+
+def none(x):
+    return None
+
+
+def verl(epsilon=1e-6):
+    return unless_alone(scaled(epsilon), lambda x: x / (1 + epsilon))
+
+
+CENTRED_BY_VERL = unless_alone(centred, itself)
+RLOO, RLOO_OF_OTHERS = unless_alone(less_others, zero), unless_alone(less_others, none)
+
+
+# and of all groups: the values so far, the rewards, and the rows
+
+
+def no_more(values, r, rows):
+    return values
+
+
+def of_trl(values, r, rows):
+    """Less the mean of all, by their spread; a row that has no others is none of them."""
+    among = [value for value in values if value is not None]
+    return [0.0 if value is None else (value - mean(among)) / (std(among) + 1e-4) for value in values]
+
+
+def of_nemo_rl(values, r, rows):
+    return [(value - mean(values)) / (std(values) or 1) for value in values]
+
+
+def over_tokens(ddof, least, more=0.0, *, padded=False, divided=True):
+    """Less the mean of the tokens, or of all places with those of padding, by the spread of the tokens about it."""
+
+    def formula(values, r, rows):
+        tokens = [row["tokens"] for row in rows]
+        places = len(rows) * max(tokens) if padded else sum(tokens)
+        centre = math.fsum(map(lambda v, t: v * t, values, tokens)) / places
+        squares = math.fsum(map(lambda v, t: (v - centre) ** 2 * t, values, tokens))
+        scale = math.sqrt(max(squares / (sum(tokens) - ddof), least) + more) if divided else 1
+        return [(v - centre) / scale for v in values]
+
+    return formula
+
+
+WHITENED, NORMALIZED = over_tokens(1, 0.0, 1e-8), over_tokens(0, 1e-8)
+LESS_MEAN, OF_SKYRL = over_tokens(0, 0, divided=False), over_tokens(0, 1e-8, padded=True)
+
+
+def whitened_by_skyrl(values, r, rows):
+    return OF_SKYRL(WHITENED(values, r, rows), r, rows)
+
+
+def by_share_of_zeros(values, r, rows):
+    return [len(r) / max(1, sum(x != 0 for x in r)) * value / 4.0 for value in values]
+
+
+RAW, CLIP = {"normalize_rewards": False}, {"reward_clip_range": [0, 0.5]}
+GROUP, BATCH = {"use_leave_one_out_baseline": False}, {"advantage_batch_normalize": True}
+UNCLIPPED, NARROW = {"reward.clip_range": None}, {"reward.clip_range": [-0.25, 0.5]}
+UNSCALED, HALF, TEN = {"algo.advantage.no_std_norm": True}, {"epsilon": 0.5}, (-10, 10)
+
+CASES = [
+    ("trl-gdpo", {}, scaled(1e-4), of_trl),
+    ("trl-rloo", CLIP, first_clipped(RLOO), no_more),
+    ("trl-rloo", {"normalize_advantages": True} | CLIP, first_clipped(RLOO_OF_OTHERS), of_trl),
+    *((name, HALF, verl(0.5), no_more) for name in ("verl-grpo", "verl-grpo-vectorized", "skyrl-grpo")),
+    ("verl-gdpo", HALF, verl(0.5), WHITENED),
+    ("verl-gdpo", {"norm_adv_by_std_in_grpo": False}, CENTRED_BY_VERL, WHITENED),
+    ("verl-grpo-passk", HALF, pass_at_k(0.5), no_more),
+    ("verl-gpg", {"f_norm": 4.0}, CENTRED_BY_VERL, by_share_of_zeros),
+    ("openrlhf-rloo", UNCLIPPED, RLOO_OF_OTHERS, no_more),
+    ("openrlhf-dr-grpo", {}, clipped(centred, *TEN), no_more),
+    ("openrlhf-dr-grpo", NARROW, clipped(centred, -0.25, 0.5), no_more),
+    ("openrlhf-group-norm", {}, clipped(unless_alone(scaled(1e-9), none), *TEN), no_more),
+    ("openrlhf-reinforce", UNSCALED, clipped(as_it_is, *TEN), LESS_MEAN),
+    ("openrlhf-reinforce-baseline", UNSCALED | UNCLIPPED, centred, LESS_MEAN),
+    ("openrlhf-reinforce-baseline", NARROW, clipped(centred, -0.25, 0.5), NORMALIZED),
+    ("openrlhf-flash-reinforce", {}, as_it_is, lambda values, r, rows: clipped(centred, *TEN)(r, rows)),
+    ("skyrl-grpo", BATCH | {"grpo_norm_by_std": False}, CENTRED_BY_VERL, OF_SKYRL),
+    ("skyrl-dr-grpo", BATCH, CENTRED_BY_VERL, OF_SKYRL),
+    ("skyrl-rloo", BATCH, RLOO, OF_SKYRL),
+    ("skyrl-reinforce-plus-plus", BATCH, as_it_is, whitened_by_skyrl),
+    ("skyrl-maxrl", {"epsilon": 0.25} | BATCH, unless_alone(by_mean(0.25), itself), OF_SKYRL),
+    ("nemo-rl-grpo", RAW | GROUP, by_others(leave_one_out=False, normalize=False), no_more),
+    ("nemo-rl-grpo-group", RAW, by_others(leave_one_out=False, normalize=False), no_more),
+    ("nemo-rl-gdpo", RAW | GROUP, by_others(leave_one_out=False, normalize=False), of_nemo_rl),
+    ("nemo-rl-reinforce-plus-plus", {"minus_baseline": False}, as_it_is, NORMALIZED),
+]
+
+
+def restated(frame, names, weights, formula, of_all, *, trl, each):
+    """The advantage of each row, by formulas.
+
+    ``trl`` says that a row with any reward is scored, and others get 0; ``each`` that the formula is that of each reward, and its results
+    are added, and not that of the sum of the rewards.
+    """
+    rows = [row | {"at": at} for at, row in enumerate(frame.fill_nan(None).to_dicts())]
+    scored = [row for row in rows if (any if trl else all)(row[name] is not None for name in names)]
+    pairs = list(zip(names, weights, strict=True))
+    totals = {row["at"]: math.fsum(weight * (row[name] or 0.0) for name, weight in pairs) for row in scored}
+    parts = [({row["at"]: row[name] for row in scored}, weight) for name, weight in pairs]
+    found = dict.fromkeys(totals, 0.0)
+    for rewards, weight in parts if each else [(totals, 1.0)]:
+        for task in {row["task_id"] for row in scored}:
+            group = [row for row in scored if row["task_id"] == task and rewards[row["at"]] is not None]
+            values = formula([rewards[row["at"]] for row in group], group) if group else []
+            for row, value in zip(group, values, strict=True):
+                found[row["at"]] = None if value is None else found[row["at"]] + weight * value
+    values = of_all([*found.values()], [*totals.values()], scored) if scored else []
+    found = dict(zip(found, values, strict=True))
+    return [found.get(at, 0.0 if trl else None) for at in range(len(rows))]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_combination_of_options_is_its_formula(seed):
+    frame = draw_exact(seed)
+    for like, options, formula, of_all in CASES:
+        estimator = ESTIMATORS[like].with_options(options, like)
+        names = ["reward", "other"] if estimator.several or seed == SEEDS - 1 else ["reward"]
+        given = {"length": "tokens", "baseline": "greedy", "options": options, "weights": WEIGHTS[: len(names)]}
+        ours = assay.advantages(frame, "task_id", like=like, reward=names, **given).frame["advantage"].to_list()
+        trl = like.startswith("trl-")
+        theirs = restated(frame, names, given["weights"], formula, of_all, trl=trl, each=estimator.several)
+        # as close as float32 allows, beside the greatest of them
+        most = max((abs(value) for value in theirs if value is not None), default=0.0)
+        close = [None if value is None else pytest.approx(value, rel=1e-4, abs=1e-5 * most) for value in theirs]
+        assert ours == close, (like, options)
+
+
+def test_each_option_of_every_estimator_is_drawn_or_is_another_name():
+    drawn = {(like, option) for like, options, *_ in [*CASES, *SAME] for option in options}
+    presets = {("trl-rloo-normalized", "reward_clip_range")}
+    weights = {"reward_weights", "gdpo_reward_weights", "reward.clip_range"}
+    for like, estimator in ESTIMATORS.items():
+        assert {(like, option) for option in estimator.options if option not in weights} - presets <= drawn
