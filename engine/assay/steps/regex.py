@@ -201,7 +201,7 @@ class Remove(_PatternStep):
 
     @cached_property
     def _removals(self) -> list[Removal]:
-        return [Removal(pattern, self.params.named_lists) for pattern in self.params.patterns]
+        return [Removal(pattern, lists=self.params.named_lists) for pattern in self.params.patterns]
 
     def row(self, text: str) -> str | None:
         for removal in self._removals:

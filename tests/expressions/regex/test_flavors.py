@@ -65,8 +65,8 @@ def test_a_pattern_is_found_where_the_package_finds_it(pattern):
 def test_matches_are_those_of_the_package(pattern):
     by = compiled(pattern)
     assert groups_of(pattern, ANY_LIST) == (by.groups, dict(by.groupindex))
-    assert results(Removal(pattern, ANY_LIST), SAMPLE) == [by.sub("", text) for text in SAMPLE]
-    assert results(Matches(pattern, ANY_LIST), SAMPLE) == [str(len(by.findall(text))) for text in SAMPLE]
+    assert results(Removal(pattern, lists=ANY_LIST), SAMPLE) == [by.sub("", text) for text in SAMPLE]
+    assert results(Matches(pattern, lists=ANY_LIST), SAMPLE) == [str(len(by.findall(text))) for text in SAMPLE]
     for last in (False, True):
         matches = [([*by.finditer(text)] or [None])[-last] for text in SAMPLE]
         for group in {0, min(by.groups, 1)}:

@@ -29,8 +29,20 @@ def operations(pattern):
 
 
 def by_re(operation, texts=SAMPLE):
+    compiled = re.compile(operation.pattern)
+
+    def extracted(text):
+        matches = [*compiled.finditer(text)]
+        if not matches:
+            return None
+        match = matches[-1 if operation.last else 0]
+        if operation.group != ANY:
+            return match[operation.group]
+        return next((group for group in match.groups() or [match[0]] if group), None)
+
     try:
-        return [operation.by_re(text) for text in texts]
+        does = extracted if isinstance(operation, Extraction) else lambda text: compiled.sub("", text)
+        return [does(text) for text in texts]
     except Exception:  # noqa: BLE001  (a bug of re)
         return None
 

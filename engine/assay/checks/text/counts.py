@@ -100,7 +100,7 @@ def _check_options(of: dict[str, Any]) -> None:
 
 
 def _matches_of(of: dict[str, Any]) -> Matches:
-    return Matches(of["pattern"], named_lists(of.get("flavor", "re"), of.get("lists")))
+    return Matches(of["pattern"], lists=named_lists(of.get("flavor", "re"), of.get("lists")))
 
 
 def _phrase_count(phrase: str, *, case_sensitive: bool) -> Count:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 
@@ -29,17 +30,21 @@ def prepare(context: tuple[str, int, str, str, float], _: Any) -> Callable[[str]
         within = {"timeout": seconds or None, "concurrent": True}
     else:
         compiled = re.compile(pattern, flags)
+    return partial(TASKS[task], compiled, **within)
 
-    def spans(matches: Iterator[Any]) -> list[tuple[int, int]] | None:
-        match = next(matches, None)
-        return None if match is None else [match.span(group) for group in range(compiled.groups + 1)]
 
-    tasks: dict[str, Callable[[str], Any]] = {
-        "found": lambda text: compiled.search(text, **within) is not None,
-        "first": lambda text: spans(compiled.finditer(text, **within)),
-        "last": lambda text: spans(iter(deque(compiled.finditer(text, **within), maxlen=1))),
-        "removed": lambda text: compiled.sub("", text, **within),
-        "counted": lambda text: len(compiled.findall(text, **within)),
-        "groups": lambda _: {"": compiled.groups, **compiled.groupindex},
-    }
-    return tasks[task]
+def _spans(matches: Iterator[Any]) -> list[tuple[int, int]] | None:
+    """Return where the first of the matches is, and each of its groups; -1 for a group without part."""
+    match = next(matches, None)
+    return None if match is None else [match.span(group) for group in range(match.re.groups + 1)]
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "found": lambda compiled, text, **within: compiled.search(text, **within) is not None,
+    "first": lambda compiled, text, **within: _spans(compiled.finditer(text, **within)),
+    "last": lambda compiled, text, **within: _spans(iter(deque(compiled.finditer(text, **within), maxlen=1))),
+    "removed": lambda compiled, text, **within: compiled.sub("", text, **within),
+    "counted": lambda compiled, text, **within: len(compiled.findall(text, **within)),
+    "groups": lambda compiled, _, **__: {"": compiled.groups, **compiled.groupindex},
+}
+"""What is done with a compiled pattern and a text."""

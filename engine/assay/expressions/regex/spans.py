@@ -9,11 +9,11 @@ Other patterns are run by ``re``: in this process if it cannot take long for thi
 the package ``regex``, which have ``lists``, run in such a process by the package's methods of the same names.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from re import _constants as sre  # type: ignore[attr-defined]
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -23,6 +23,7 @@ from assay.errors import encodable, said_by
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, on_any_stack, parsed, quick
 from assay.expressions.regex.guarded import Question, guarded_search
 from assay.expressions.regex.linear import class_of
+from assay.expressions.regex.match_program import TASKS
 from assay.expressions.regex.search import BY_PACKAGE, is_disputed, note_timeout
 from assay.expressions.regex.trees.charsets import (
     CHARACTERS,
@@ -236,56 +237,38 @@ def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
     return state.groups - 1, dict(state.groupdict)
 
 
-class Operation(Protocol):
-    """Something done with a pattern and a text."""
+@dataclass(frozen=True)
+class Operation:
+    """Something done with a valid pattern and a text; ``lists`` as in ``Question``."""
 
-    @property
-    def pattern(self) -> str:
-        """The pattern."""
-        ...
-
-    @property
-    def lists(self) -> str:
-        """The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``."""
-        ...
+    pattern: str
+    lists: str = field(default="", kw_only=True)
 
     @property
     def task(self) -> str:
-        """What a process does with a text."""
-        ...
+        """What of ``match_program`` it is: the definition."""
+        raise NotImplementedError
 
     def is_exact(self, route: Route) -> bool:
         """Return whether the linear engine does it as Python does."""
-        ...
-
-    def by_re(self, text: str) -> str | None:
-        """Do it with ``re``: the definition."""
-        ...
+        return not route.empty and not route.ends
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         """Do it with the linear engine."""
-        ...
+        raise NotImplementedError
 
     def read(self, text: str, reply: Any) -> str | None:
-        """Return the result from the reply of a process."""
-        ...
+        """Return the result from that of the task."""
+        del text
+        return str(reply)
 
 
 @dataclass(frozen=True)
-class Extraction:
-    """A group of the first or the last match.
+class Extraction(Operation):
+    """A group of the first or the last match: its number, 0 for the whole match, or ``ANY``."""
 
-    Attributes:
-        pattern: A valid pattern.
-        group: Number of the group, 0 for the whole match; or ``ANY``.
-        last: Whether to take the last match instead of the first.
-        lists: As for ``Operation``.
-    """
-
-    pattern: str
     group: int | str = 0
     last: bool = False
-    lists: str = ""
 
     @property
     def task(self) -> str:
@@ -297,16 +280,6 @@ class Extraction:
 
     def is_exact(self, route: Route) -> bool:
         return not self.last or not (route.empty or route.ends or (route.anchored and not self._is_whole))
-
-    def by_re(self, text: str) -> str | None:
-        matches = compile_pattern(self.pattern).finditer(text)
-        match = next(iter(deque(matches, maxlen=1)), None) if self.last else next(matches, None)
-        return None if match is None else self._of((match.group(), *match.groups()))
-
-    def _of(self, groups: Sequence[str | None]) -> str | None:
-        if isinstance(self.group, int):
-            return groups[self.group]
-        return next((group for group in groups[len(groups) > 1 :] if group), None)
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         if self.last:  # what stands beside the last match does not matter: see is_exact
@@ -327,59 +300,30 @@ class Extraction:
         ).to_series()
 
     def read(self, text: str, reply: Any) -> str | None:
-        if not reply:
+        if reply is None:
             return None
-        return self._of([None if start < 0 else text[start:end] for start, end in reply])
+        if isinstance(self.group, int):
+            start, end = reply[self.group]
+            return None if start < 0 else text[start:end]
+        return next((text[start:end] for start, end in reply[len(reply) > 1 :] if start < end), None)
 
 
-@dataclass(frozen=True)
-class Removal:
+class Removal(Operation):
     """The text without the matches of a pattern: ``re.sub(pattern, "", text)``."""
 
-    pattern: str
-    lists: str = ""
-
-    @property
-    def task(self) -> str:
-        return "removed"
-
-    def is_exact(self, route: Route) -> bool:
-        return not route.empty and not route.ends
-
-    def by_re(self, text: str) -> str | None:
-        return compile_pattern(self.pattern).sub("", text)
+    task = "removed"
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         return texts.str.replace_all(written, "")
 
-    def read(self, text: str, reply: Any) -> str | None:
-        del text
-        return str(reply)
 
-
-@dataclass(frozen=True)
-class Matches:
+class Matches(Operation):
     """The number of matches, in digits: ``len(re.findall(pattern, text))``."""
 
-    pattern: str
-    lists: str = ""
-
-    @property
-    def task(self) -> str:
-        return "counted"
-
-    def is_exact(self, route: Route) -> bool:
-        return not route.empty and not route.ends
-
-    def by_re(self, text: str) -> str | None:
-        return str(len(compile_pattern(self.pattern).findall(text)))
+    task = "counted"
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         return texts.str.count_matches(written).cast(pl.String)
-
-    def read(self, text: str, reply: Any) -> str | None:
-        del text
-        return str(reply)
 
 
 def results(operation: Operation, texts: Sequence[str], limits: Limits | None = None) -> list[Result]:
@@ -414,7 +358,7 @@ def _here(operation: Operation, text: str, limits: Limits) -> Any:
         return answer
     if quick(operation.pattern, len(text)):
         try:
-            return operation.by_re(text)
+            return operation.read(text, TASKS[operation.task](compile_pattern(operation.pattern), text))
         except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
             answer = error
     if encodable(text) != text:  # a lone surrogate, which no column has
