@@ -123,9 +123,6 @@ def test_types_are_found_at_any_depth():
     assert [*types_named(nested)] == ["all_of", "polite", "x"]
 
 
-# ── the command line ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def run(*words, code=0):
     done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)

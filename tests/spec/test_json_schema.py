@@ -154,8 +154,6 @@ def test_the_schema_knows_what_a_check_needs():
         assert jsonschema.Draft7Validator(json_schema()).is_valid({"checks": [check]}) is fits
 
 
-# ── what stands around a check ──────────────────────────────────────────────────────────────────────────────────────
-
 SCHEMA = jsonschema.Draft7Validator(json_schema())
 AROUND = [  # fields of a check that the loader reads
     *({"on": source} for source in ("completion", "prompt", "reasoning", "assistant", "toolCalls", "tool_calls")),

@@ -45,9 +45,6 @@ def problems(*checks):
     return "\n".join(caught.value.problems)
 
 
-# ── all of them together ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("seed", [2, 5, 17, 40])
 def test_specs_of_functions_classes_and_specs_give_the_same_by_columns_and_by_rows(seed, tmp_path, caplog):
     caplog.set_level(logging.CRITICAL, "assay.rewards")
@@ -69,9 +66,6 @@ def test_a_plan_with_all_of_them_pickles(tmp_path):
     rows = pl.DataFrame({"completion": ["abc", "cba"], "answer": ["c", "c"]})
     plan = assay.compile(path, rows)
     assert _travelled(plan).score(rows).equals(plan.score(rows))
-
-
-# ── registered functions ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -200,9 +194,6 @@ def test_the_time_limit_of_functions_holds(clock):
     assert "0.2 s" in frame["error"][1]
 
 
-# ── reward functions ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_reward_function_takes_columns_by_name_and_says_why():
     rows = [{"completion": "abcdefg", "level": 1}, {"completion": "abc", "level": 2}]
     frame = scored(rows, {"type": REWARD("brevity")}, range=[0, 3])
@@ -274,9 +265,6 @@ def test_callable_objects_and_asynchronous_functions():
     assert frame["reward"].to_list() == [1.0, 0.0, 0.5]
 
 
-# ── classes and the rows' own verifiers ─────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_verifier_class_is_named_by_its_kind_and_has_a_column_of_its_own():
     halves = {"kind": "format_only", "params": {"has_think_reward": 0.25}}
     frame = scored(["<think>a</think><answer>b</answer>", "c"], halves, {"kind": "format_only", "on": ["afterThink"]})
@@ -323,8 +311,6 @@ def test_the_rows_verifier_has_a_default_and_refuses_rows_as_ever():
     with pytest.raises(ColumnsError, match="carry no verifier"):
         assay.score([{"completion": "a"}], {"checks": [{"type": "row_verifier"}]})
 
-
-# ── other specs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PARTS = {
     "combine": "sum",

@@ -236,9 +236,6 @@ def test_a_message_holds_no_character_that_a_terminal_obeys_or_utf8_refuses(mess
         assert len(said.splitlines()) == 2
 
 
-# ── checks that cannot run ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_value_a_check_cannot_use_makes_a_broken_check_which_strict_refuses():
     for check, problem in [
         ({"type": "contains"}, "ValueError: params.value is missing"),
@@ -280,9 +277,6 @@ def test_an_unknown_type_is_skipped_noted_and_left_out_of_the_weights():
         found = load_verifier({"checks": [{"type": name, "weight": 9, "anything": 1}, VALID]})
         assert (found.checks[0].note, found.warnings) == (note, (f"verifier/{name}: {note}",))
         assert [check.id for check in found.runnable] == ["json_valid"]
-
-
-# ── one problem, one message ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 FAULTY = [  # (type, params that are right, what is wrong, its message)

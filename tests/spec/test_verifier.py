@@ -40,8 +40,6 @@ def spec(*checks, **fields):
     return {**fields, "checks": list(checks)}
 
 
-# ── one meaning in every spelling ───────────────────────────────────────────────────────────────────────────────────
-
 WRITTEN = {
     "v.json": """{"id": "v", "kind": "native", "pass_threshold": 0.5, "checks": [
         {"type": "contains", "weight": 2, "params": {"value": "é", "caseSensitive": true}},
@@ -148,9 +146,6 @@ def test_a_verifier_is_a_key_and_survives_pickling():
     assert (back.canonical, back.warnings) == (one.canonical, one.warnings)
 
 
-# ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_id_of_a_file_is_its_stem_and_the_name_is_the_id(tmp_path):
     for name in ["refund quality.json", "v.2.json", "Ünï.json"]:
         (tmp_path / name).write_text(json.dumps(spec(VALID)))
@@ -187,9 +182,6 @@ def test_types_are_counted_apart_and_an_alias_names_its_check():
     assert [check.id for check in found.checks] == ["must_contain", "json_valid", "contains", "json_valid-2"]
 
 
-# ── users' check classes ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_check_class_of_ones_own_is_known_by_its_type():
     found = load_verifier(spec({"type": "yells", "atLeast": 2}), checks=[Shouts, Shouts])
     assert score([{"completion": "!!"}, {"completion": "!"}], found)["reward"].to_list() == [1.0, 0.0]
@@ -217,9 +209,6 @@ def test_a_check_class_without_a_type_is_refused_in_words():
         load_verifier(spec(VALID), checks=[Check])
 
 
-# ── several verifiers ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_one_source_or_several_give_verifiers_in_order():
     a, b = spec(VALID, id="a"), spec(VALID, id="b")
     assert [one.id for one in load_verifiers(a)] == ["a"]
@@ -238,9 +227,6 @@ def test_what_is_wrong_with_several_verifiers_is_said_together():
     with pytest.raises(SpecError) as caught:
         load_verifiers([spec(VALID, x=1), spec(VALID, y=1), spec(VALID)])
     assert [problem.split(":")[0] for problem in caught.value.problems] == ["$.x", "$.y"]
-
-
-# ── strictness, numbers, depth ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_strict_also_refuses_a_verifier_that_is_already_loaded():

@@ -192,10 +192,7 @@ def _fitting(facts: Facts) -> Preset | None:
 
 _logger = logging.getLogger(__name__)
 
-_READ = (
-    *("completion", "prompt", "task_id", "answer", "target", *STRUCTURED),
-    *("fn_name", "expected", "params"),
-)
+_READ = (*("completion", "prompt", "task_id", "answer", "target", *STRUCTURED), *("fn_name", "expected", "params"))
 """Columns that something in Assay reads."""
 
 _PREVIEW_ROWS = 100

@@ -152,11 +152,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
                 "type": "object",
                 "anyOf": [{"required": ["type"]}, {"required": ["kind"]}],
                 "properties": _check((*SCORERS, *types)),
-                "allOf": [
-                    *map(_branch, types),
-                    *map(_scorer_branch, SCORERS),
-                    *_other_branches((*types, *SCORERS)),
-                ],
+                "allOf": [*map(_branch, types), *map(_scorer_branch, SCORERS), *_other_branches((*types, *SCORERS))],
             },
         },
     }
@@ -197,10 +193,7 @@ def _verifier() -> dict[str, Any]:
         by_class[spelling] = {**by_class[spelling], "minimum": 0}
     bounded = {"minimum": 0, "maximum": 1}
     rules = [
-        {
-            "if": {"not": {"required": ["range"]}},
-            "then": {"properties": _both_spellings({"passThreshold": bounded})},
-        },
+        {"if": {"not": {"required": ["range"]}}, "then": {"properties": _both_spellings({"passThreshold": bounded})}},
         {
             "if": {"required": ["combine"], "properties": {"combine": {"const": "sum"}}},
             "else": {"properties": {"checks": {"items": ref("noNegativeWeight")}}},

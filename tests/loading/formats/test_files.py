@@ -55,9 +55,6 @@ def test_a_name_that_is_not_utf_8_is_refused_and_may_be_written_to(tmp_path):
     assert assay.read_provenance(tmp_path / "\udcff.parquet")["rows"] == 1
 
 
-# ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_hidden_and_unfinished_files_are_left_out_of_folders_and_globs(tmp_path):
     for pattern in ["", "*", "*.jsonl*", "**/*"]:
         for name in ("b.jsonl", "a.jsonl", "_c.jsonl", ".d.jsonl", "e.jsonl.tmp", "f.tmp"):
@@ -108,9 +105,6 @@ def test_an_unknown_ending_is_no_matter_where_the_first_bytes_tell(tmp_path):
             assert texts(tmp_path / name) == ["b", None]
 
 
-# ── several files ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
 def test_a_column_that_a_file_lacks_is_null_there(tmp_path, name, write):
     write(pl.DataFrame({"completion": ["a"], "id": [1]}), tmp_path / f"1-{name}")
@@ -145,9 +139,6 @@ def test_types_that_cannot_be_reconciled_are_refused_with_both_files(tmp_path, n
     assert refused.value.text.startswith(f"`{column}` is ")
     assert f" in {tmp_path}/0-{name} and " in refused.value.text
     assert f" in {tmp_path}/2-{name}." in refused.value.text
-
-
-# ── files that are nearly right ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_file_without_rows_gives_an_empty_frame_with_every_column(tmp_path):
@@ -198,8 +189,6 @@ def test_an_id_in_a_csv_is_not_retyped(tmp_path):
     path = written(tmp_path, "id,n,completion\n001,1.50,b\n1e5,2,b\n", "rows.csv")
     assert assay.score(path, SPEC).select("id", "n").rows() == [("001", "1.50"), ("1e5", "2")]
 
-
-# ── JSONL ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BOT = '[{"role": "assistant", "content": "b"}]'
 TYPED = ("true", "1", "0.5", "[1]", '"x"', '{"k": []}', "null")
@@ -307,8 +296,6 @@ def test_a_null_key_of_a_schema_counts_wherever_it_stands(tmp_path):
     assert out["feedback"].to_list() == ["expected_output_schema: missing keys: c"]
 
 
-# ── JSONL: structure ────────────────────────────────────────────────────────────────────────────────────────────────
-
 EXPECTING = {"id": "v", "checks": [{"type": "task_expectations"}, {"type": "expected_output_schema"}]}
 STRUCTURED = {
     "objects": [{"expectations": [{"text": "b"}]}, {"expectations": [{"anyOf": ["x"], "message": "no x"}]}],
@@ -358,7 +345,7 @@ def test_shards_whose_structure_drifts_are_one_dataset(tmp_path):
     for number, metadata in enumerate([{"a": 1}, {"a": {"b": 2}}, '{"a": 1}', None, {"a": "\ud800"}]):
         written(tmp_path, json.dumps({"completion": "b", "metadata": metadata}) + "\n", f"{number}.jsonl")
     assert assay.scan(tmp_path).collect()["metadata"].to_list() == [
-        *('{"a": 1}', '{"a": {"b": 2}}', '{"a": 1}', None, '{"a": "\\ud800"}'),
+        *('{"a": 1}', '{"a": {"b": 2}}', '{"a": 1}', None, '{"a": "\\ud800"}')
     ]
 
 
@@ -414,9 +401,6 @@ def test_an_integer_that_no_float_holds_is_kept_beside_floats(tmp_path, monkeypa
     big, small = (f"{before}{n}{after}" for n in ("-9007199254740993", "0.5"))
     path = written(tmp_path, f'{{{other}"n": {big}}}\n{{"n": {small}}}\n')
     assert assay.scan(path).collect()["n"].to_list() == [big, small]
-
-
-# ── JSONL: depth ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def nested(depth):

@@ -260,8 +260,6 @@ def test_the_bytes_of_records_stay_where_they_are():
     assert document.data.find(b'"b"') == data.find(b'"b"')
 
 
-# ── JSON lines that are something else ──────────────────────────────────────────────────────────────────────────────
-
 ARRAY = (
     "is a JSON array, not JSON lines.\n\nName it .json, or write a line for each object: jq -c '.[]' OLD > NEW.jsonl"
 )

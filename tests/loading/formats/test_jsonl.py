@@ -70,8 +70,6 @@ def _chunks(monkeypatch):
     return size
 
 
-# ── both ways of reading ────────────────────────────────────────────────────────────────────────────────────────────
-
 TEXT = st.text(st.sampled_from('ab"\\:,{}[] \n\t\x00\x1f\x7fé\u2028😀\ud83d\ude00n1'), max_size=6)
 NUMBER = st.one_of(
     st.integers(-3, 3),
@@ -235,8 +233,6 @@ def test_any_process_reads_any_part_of_a_file(tmp_path, chunks):
     assert file.scan(3, 3).collect().height == 0
 
 
-# ── lines that are no rollouts ──────────────────────────────────────────────────────────────────────────────────────
-
 WRONG = {
     "malformed": (b'{"completion": }', "not valid JSON: Expecting value (column 16)."),
     "not_an_object": (b'["b"]', "a line must be a JSON object, not list."),
@@ -348,8 +344,6 @@ def test_a_file_of_anything_else_ends_early(tmp_path, monkeypatch):
     assert refused.value.hint == "The first is line 1: not valid JSON: Extra data (column 5)."
 
 
-# ── what is odd, and said once ──────────────────────────────────────────────────────────────────────────────────────
-
 ODD = {
     "byte order mark, which was skipped": b'\xef\xbb\xbf{"completion": "b"}',
     "blank and skipped": b" \t",
@@ -370,9 +364,6 @@ def test_what_is_odd_is_counted_with_its_first_place(tmp_path, chunks, said):
     assert note.startswith(f"{path}:1: a line with " if first else f"{path}:3: the first of 2 lines ")
     assert note.endswith(said)
     assert summary.scored == summary.rows == summary.passed
-
-
-# ── several files ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_files_settle_the_types_of_their_columns_together(tmp_path, chunks):
@@ -410,8 +401,6 @@ def test_one_line_may_be_several_rows(tmp_path, chunks):
 def choices(line):
     return [{"id": line["id"], "completion": text} for text in line["choices"]]
 
-
-# ── compressed files ────────────────────────────────────────────────────────────────────────────────────────────────
 
 PACKED = {"gzip": gzip.compress, "zstd": lambda data: pa.compress(data, "zstd", asbytes=True)}
 
@@ -467,9 +456,6 @@ def test_decompression_is_bounded(tmp_path):
         for wrong in ({"max_ratio": 0.5}, {"max_uncompressed": 0}, {"utf8": "ascii"}):
             with pytest.raises(assay.UsageError, match=f"{next(iter(wrong))}="):
                 assay.score(small, SPEC, **wrong)
-
-
-# ── files that change, and lines from a pipe ────────────────────────────────────────────────────────────────────────
 
 
 def test_a_file_that_changes_after_it_was_looked_through_is_refused(tmp_path):

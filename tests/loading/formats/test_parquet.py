@@ -76,9 +76,6 @@ def said(source, **reads):
     return refused.value.text
 
 
-# ── two readers, one result ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_column_is_the_same_from_both_readers_or_left_to_the_engine(tmp_path):
     for name, values in COLUMNS.items():
         path = written(tmp_path / "a.parquet", {name: values}, 100)
@@ -160,9 +157,6 @@ def test_scores_do_not_depend_on_the_limit_or_the_groups(tmp_path):
         assert_frame_equal(other, out[0], check_exact=True)
 
 
-# ── what cannot be read ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def not_utf8(path, rows=None, nested=False):
     raw = pa.array([b"a b", b"\xff\xfe b", None, b"caf\xe9 b"] * 100)
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
@@ -218,9 +212,6 @@ def test_bad_files_are_left_out_on_demand_and_named(tmp_path):
     assert "b.parquet: not a readable parquet file" in said(tmp_path, skip_bad_files=True)
 
 
-# ── checksums ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def flipped(path, column, where=None):
     """One bit in the middle of a column's last page is another."""
     chunk = pq.read_metadata(path).row_group(1).column(column)
@@ -248,9 +239,6 @@ def test_a_file_without_checksums_is_scored_with_a_note(tmp_path):
     notes = assay.score_file(path, SPEC, verify_checksums=True).notes
     assert notes == [f"{path}: its pages have no checksums to verify"]
     assert are_checked(written(tmp_path / "b.parquet", write_page_checksum=True))
-
-
-# ── bombs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
@@ -358,9 +346,6 @@ def test_how_long_a_value_of_a_dictionary_may_be_is_looked_at_where_it_matters(t
 def test_a_small_file_is_no_bomb(tmp_path):
     path = written(tmp_path / "a.parquet", {"completion": pa.array(["b" * (1 << 20)] * 20)})
     assert assay.score_file(path, SPEC).rows == 20
-
-
-# ── files that change, and values that cannot be used ───────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("change", ["grown", "replaced", "gone"])

@@ -118,9 +118,6 @@ def copies(tmp_path_factory, monkeypatch):
     return Path(tempfile.tempdir)
 
 
-# ── S3 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "key",
     some(
@@ -239,9 +236,6 @@ def test_credentials_that_a_store_does_not_take_are_told():
     assert said.startswith("s3://bucket/a.parquet: access was denied.\n\nCredentials come from the environment (AWS_")
 
 
-# ── the web ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_signed_url_of_the_web_is_read():
     for name in ["a.parquet", "a b.parquet", "a.jsonl", "d.jsonl", "a.jsonl.gz", "a.arrow", "a.csv"]:
         content = {
@@ -307,9 +301,6 @@ def test_a_copy_that_grows_is_waited_for(monkeypatch, tmp_path):
     with pytest.raises(assay.InputError, match="did not answer"):
         store._request(lambda _: is_done.wait(PATIENCE), lambda: 7)
     is_done.set()
-
-
-# ── no network: what can be told without one ────────────────────────────────────────────────────────────────────────
 
 
 def closed():
@@ -387,9 +378,6 @@ def test_an_option_that_must_be_a_number_is_refused_without_its_value():
 def test_rewards_are_not_written_to_a_store():
     with pytest.raises(assay.UsageError, match="rewards can only be written to a local path"):
         assay.score_file([{"completion": "x"}], SPEC, "s3://bucket/out.parquet")
-
-
-# ── secrets ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def command(*arguments, **env):

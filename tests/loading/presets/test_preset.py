@@ -47,9 +47,6 @@ def plain(value):
     return [plain(one) for one in value] if isinstance(value, list) else value
 
 
-# ── every preset ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_every_preset_has_a_sample():
     assert set(RECORDS) == set(names())
 
@@ -113,9 +110,6 @@ def test_a_layout_travels(tmp_path):
         assert again == chosen
         rollouts = pickle.loads(pickle.dumps(open_rollouts(path).steps))  # noqa: S301
         assert len(rollouts) == len(open_rollouts(path).steps)
-
-
-# ── one by one ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def rollouts(tmp_path, records, kind="jsonl", **options):
@@ -279,9 +273,6 @@ def test_functions_of_a_group_see_it(tmp_path):
     ]
 
 
-# ── what is recognised ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_completion_of_its_own_is_never_replaced(tmp_path):
     found = rollouts(tmp_path, [dump("no", 0.0) | {"completion": "4"}])
     assert found["completion"].item() == "4"
@@ -418,8 +409,6 @@ def test_a_part_of_a_file_is_read_alike(tmp_path):
     assert pl.concat(parts).equals(found.frame.collect())
 
 
-# ── presets of one's own, and mistakes ──────────────────────────────────────────────────────────────────────────────────
-
 MINE = {
     "name": "mine",
     "title": "mine",
@@ -512,9 +501,6 @@ def test_a_path_is_null_where_a_row_lacks_it(tmp_path):
         found = open_rollouts(file, mapping={"completion": "$.out.text"})
         assert found.frame.collect()["completion"].to_list() == ["4", None, None]
         assert found.notes == ("read by --map: completion=out.text",)
-
-
-# ── the command line ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run(*arguments):

@@ -141,9 +141,6 @@ def test_a_list_without_an_element_leaves_a_row():
         assert layout.frame(frame).collect()[BAD].to_list() == ["`a` has no elements"] * 2
 
 
-# ── extractors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def texts(nodes):
     found = EXTRACTORS["generated"].function(nodes)
     return found if found is None else [one["content"] for one in found]

@@ -30,8 +30,6 @@ def scores(imported, *completions):
     return assay.score(pl.DataFrame(rows), imported.spec, **tasks)
 
 
-# ── what becomes what ───────────────────────────────────────────────────────────────────────────────────────────────────
-
 SUPPORT = """
 description: Support
 prompts: [file://prompt.txt]
@@ -157,8 +155,6 @@ def test_numbers_and_booleans_are_texts_as_javascript_writes_them():
     assert scores(imported, "1", "2.5", "true", "x")["passed"].all()
 
 
-# ── what is left out ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 LEFT_OUT = [
     ({"type": "llm-rubric", "value": "is polite"}, "`llm-rubric`: it asks a model"),
     ({"type": "not-javascript", "value": "output.length"}, "`javascript`: it runs code of yours"),
@@ -251,9 +247,6 @@ def test_columns_that_are_assumed_are_named():
     ]
 
 
-# ── patterns and lists of JavaScript ────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_pattern_means_what_it_means_in_javascript():
     for pattern, found, not_found in [
         (r"^\d+$", "12", "12\n"),
@@ -290,8 +283,6 @@ def test_a_pattern_that_python_has_not_is_refused():
 def test_items_between_commas():
     assert comma_separated(' a ,, b c,"d, ""e""" , "\\"\\\\"') == ["a", "b c", 'd, "e"', '"\\']
 
-
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HOSTILE = (
     "no",
