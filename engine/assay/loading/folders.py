@@ -64,7 +64,6 @@ def expand(source: str | Path) -> tuple[list[Path], list[str]]:
 
 
 def _below(folder: Path, known: set[str], notes: list[str]) -> Iterator[Path]:
-    """Yield the files of a folder and of those in it, by name; a folder that a link leads to a second time only once."""
     is_top = not known
     known.add(os.path.realpath(folder))
     for entry in sorted(filter(_visible, folder.iterdir())):
@@ -79,7 +78,6 @@ def _below(folder: Path, known: set[str], notes: list[str]) -> Iterator[Path]:
 
 
 def _is_result(path: Path) -> bool:
-    """Return whether a file is a result: what is scored into a folder of the rollouts is not scored with them the next time."""
     if suffix_of(path) != ".parquet":
         return False
     try:
@@ -99,11 +97,7 @@ def _some(files: Sequence[Path]) -> str:
 
 @dataclass(frozen=True)
 class InFolder(File):
-    """A ``File`` with a column for each ``name=value`` in its path.
-
-    Attributes:
-        columns: For each column its name, the value where a row has none itself, and its type.
-    """
+    """A ``File`` with a column for each ``name=value`` in its path."""
 
     within: File
     columns: tuple[tuple[str, Any, pl.DataType], ...]

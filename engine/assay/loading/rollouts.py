@@ -35,14 +35,7 @@ from assay.values.rows import from_rows, library_of, table_of
 
 @dataclass(frozen=True)
 class Facts:
-    """What can be told of a source before it is chosen how to read it.
-
-    Attributes:
-        kind: The name of its format.
-        peek: Returns the first records, or, for formats with column types, a lazy frame; no row of it is read.
-        path: The file, or the copy of a URL.
-        file: The open file, if it had to be opened to see what it is.
-    """
+    """What can be told of a source before it is chosen how to read it."""
 
     name: str
     kind: str
@@ -100,9 +93,7 @@ class Choice:
     """The chosen way to read files.
 
     Attributes:
-        layout: The source of each column; None to read the records as they are.
         name: Name of the preset; ``""`` for none.
-        how: ``detected``, or the option that named it.
     """
 
     layout: Layout | None = None
@@ -133,12 +124,7 @@ class Choice:
 
 
 def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mapping[str, str]) -> Choice:
-    """Choose how to read sources: as the preset that the caller names, else as the one whose signature all of them match.
-
-    Raises:
-        UsageError: There is no such preset, or a path is not valid.
-        InputError: A file matches several presets, or the files do not all match the same one.
-    """
+    """Choose how to read sources: as the preset that the caller names, else as the one whose signature all of them match."""
     named = None if preset is None or preset == NONE else load_preset(preset)
     chosen = _detected(sources) if preset is None else named
     has_paths = any(map(is_path, mapping.values()))
@@ -161,7 +147,6 @@ def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mappi
 
 
 def _detected(sources: Sequence[Facts]) -> Preset | None:
-    """Return the preset that all files match; presets that change nothing may differ."""
     presets = [_fitting(facts) for facts in sources]
     if all(preset is None or preset.changes_nothing for preset in presets):
         return presets[0] if len({preset and preset.name for preset in presets}) == 1 else None
@@ -204,7 +189,6 @@ class InputFile:
     """One input of a run, as the provenance names it.
 
     Attributes:
-        size: Bytes, for a file.
         modified: Time of the last modification of a file, in nanoseconds since 1970.
         read_as: The preset and its mapping from values to columns; None for a file that was read as it is.
         sha256: SHA-256 of a file's bytes, if the run is sealed.
@@ -333,7 +317,6 @@ def _arranged(
 
 
 def _open_object(source: Any, reading: Reading) -> Rollouts:
-    """Open rollouts in memory."""
     name, mapping = library_of(source), reading.mapping
     preset = NONE if reading.preset is None else reading.preset
     if isinstance(source, list | tuple):
@@ -393,7 +376,6 @@ def _name(source: Path | Remote) -> str:
 def _open_files(
     sources: Sequence[Path | Remote], reading: Reading, names: Mapping[Path, str] | None = None
 ) -> Rollouts:
-    """Open files and URLs: probe each, choose how to read all, open each; ``names`` maps copies to their original names."""
     names = names or {}
     probed, skipped = _probe_all(sources, reading)
     choice = choose(probed, reading.preset, reading.mapping)
@@ -416,7 +398,6 @@ def _open_files(
 
 
 def _probe_all(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Facts], list[tuple[str, str]]]:
-    """Probe sources; with ``skip_bad_files``, those that cannot be opened are skipped, with the reason."""
     probed: list[Facts] = []
     skipped: list[tuple[str, str]] = []
     for source in sources:
@@ -442,7 +423,6 @@ def _probe_all(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list
 
 
 def _opened(facts: Facts, reading: Reading) -> File | None:
-    """Return the open file of a source that is open, or a copy; None if it is opened together with others."""
     if facts.file is None and facts.remote and facts.path:
         return facts.remote.open_copy(facts.path, reading)
     return facts.file

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,36 +58,34 @@ def harbor_tasks(folder: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     ``prompt``; ``[verifier]`` is its ``verifier`` if it names an ``fn_name`` or a ``kind`` of Assay.
     """
     tasks, notes = list[dict[str, Any]](), list[str]()
-    untold, untested = list[str](), list[str]()
+    no_prompt, not_run = list[str](), list[str]()
     kinds = (IN_PROCESS, NATIVE, *list_verifiers())
-    for path in _task_files(folder):
+    try:
+        folders = [Path(os.path.abspath(folder))] if (folder / _TOML).is_file() else sorted(folder.iterdir())  # noqa: PTH100  (a link stays what it is)
+    except OSError as error:
+        raise InputError(f"{shown_path(folder)}: {error.strerror}.") from None
+    for path in filter(None, map(_task_file, folders)):
         if path.name == _JSON:
             tasks.append({TASK_ID: path.parent.name, **_json_task(path)})
             continue
         task = _toml_task(path, kinds)
         tasks.append(task)
         if _PROMPT not in task:
-            untold.append(task[TASK_ID])
+            no_prompt.append(task[TASK_ID])
         if VERIFIER not in task and _is_there(path.with_name("tests")):
-            untested.append(task[TASK_ID])
+            not_run.append(task[TASK_ID])
     if not tasks:
         raise InputError(f"{shown_path(folder)}: has {_DATASET}, but no */{_TOML} or */{_JSON}.")
-    if untold:
-        notes.append(f"no {_INSTRUCTION} in {_some(untold)}: there, the prompt is that of the rollouts")
-    if untested:
-        notes.append(
-            f"the tests/ of {_some(untested)} are not run, and [verifier] of {_TOML} names no {FN_NAME}: only a spec scores them"
-        )
+    if no_prompt:
+        notes.append(f"no {_INSTRUCTION} in {_some(no_prompt)}: there, the prompt is that of the rollouts")
+    if not_run:
+        rule = f"[verifier] of {_TOML} names no {FN_NAME}: only a spec scores them"
+        notes.append(f"the tests/ of {_some(not_run)} are not run, and {rule}")
     return tasks, tuple(notes)
 
 
-def _task_files(folder: Path) -> Iterator[Path]:
-    try:
-        folders = [Path(os.path.abspath(folder))] if (folder / _TOML).is_file() else sorted(folder.iterdir())  # noqa: PTH100  (a link stays what it is)
-    except OSError as error:
-        raise InputError(f"{shown_path(folder)}: {error.strerror}.") from None
-    for task in folders:
-        yield from [path for path in (task / _JSON, task / _TOML) if _is_there(path)][:1]
+def _task_file(task: Path) -> Path | None:
+    return next((path for path in (task / _JSON, task / _TOML) if _is_there(path)), None)
 
 
 def _is_there(path: Path) -> bool:
@@ -106,25 +104,31 @@ def _some(names: list[str]) -> str:
 
 
 def _json_task(path: Path) -> dict[str, Any]:
-    content = text_of(path)
+    content, problem = text_of(path), ""
     try:
         task = json.loads(content)
     except json.JSONDecodeError as error:
-        raise InputError(f"{shown_path(path)}: not readable JSON: {error}") from None
+        problem = str(error)
     except RecursionError:
-        raise InputError(f"{shown_path(path)}: not readable JSON: nested too deeply.") from None
+        problem = "nested too deeply."
     except ValueError:  # Python's own message is for programmers
-        raise InputError(f"{shown_path(path)}: not readable JSON: a number with too many digits.") from None
+        problem = "a number with too many digits."
+    if problem:
+        raise InputError(f"{shown_path(path)}: not readable JSON: {problem}")
     if not isinstance(task, dict):
         raise InputError(f"{shown_path(path)}: a task must be a JSON object, not {type(task).__name__}.")
     return task
 
 
-def _toml_task(path: Path, kinds: Collection[str]) -> dict[str, Any]:
+def _parsed(path: Path, suffix: str) -> Any:
     try:
-        content = parse_text(text_of(path), ".toml", shown_path(path)).data
+        return parse_text(text_of(path), suffix, shown_path(path)).data
     except SpecError as error:
         raise InputError(error.fact, error.hint) from None
+
+
+def _toml_task(path: Path, kinds: Collection[str]) -> dict[str, Any]:
+    content = _parsed(path, ".toml")
     for name in (_METADATA, VERIFIER):
         if not isinstance(content.get(name, {}), dict):
             raise InputError(f"{shown_path(path)}: `{name}` must be a table, [{name}], not {named(content[name])}.")
@@ -200,10 +204,7 @@ def _task_rows(path: Path, tasks: list[Any], exact: Collection[str]) -> pl.LazyF
 
 
 def _yaml_tasks(path: Path) -> list[Any]:
-    try:
-        data = parse_text(text_of(path), ".yaml", shown_path(path)).data
-    except SpecError as error:
-        raise InputError(error.fact, error.hint) from None
+    data = _parsed(path, ".yaml")
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise InputError(f"{shown_path(path)}: expected a list of tasks, or `tasks:` with a list.")
@@ -229,6 +230,15 @@ def join_tasks(
     _check_key(rollouts, "rollouts")
     task_schema = tasks.collect_schema()
     added = _added_columns(task_schema, wanted)
+    shared = []
+    for name in (name for name in added if name in schema):
+        if _is_joined(name, schema[name], task_schema[name], exact):
+            rollout, task = exactly(_OWN + name), exactly(name)
+            if schema[name] == task_schema[name] != TYPED:
+                shared.append(pl.coalesce(task, rollout))
+            else:
+                rollout, task = typed_expr(rollout, schema[name]), typed_expr(task, task_schema[name])
+                shared.append(pl.when(task.struct.field(JSON).is_not_null()).then(task).otherwise(rollout).alias(name))
     key = HIDDEN + "task_id"
     table = tasks.select(pl.col(TASK_ID).alias(key), *map(exactly, added), pl.lit(value=True).alias(TASK_FOUND))
     return (
@@ -236,25 +246,13 @@ def join_tasks(
         .with_columns(_id_text(schema[TASK_ID]).alias(key))
         .join(table, on=key, how="left", maintain_order="left")
         # where the task's value is null, the rollout's value is used
-        .with_columns(
-            _coalesced(name, schema[name], task_schema[name])
-            for name in added
-            if name in schema and _is_joined(name, schema[name], task_schema[name], exact)
-        )
+        .with_columns(shared)
         .drop(key, *(_OWN + name for name in added if name in schema))
     )
 
 
 def _is_joined(name: str, of_rollouts: Any, of_tasks: Any, exact: Collection[str]) -> bool:
     return name in exact or of_rollouts == of_tasks
-
-
-def _coalesced(name: str, of_rollouts: Any, of_tasks: Any) -> pl.Expr:
-    rollout, task = exactly(_OWN + name), exactly(name)
-    if of_rollouts == of_tasks != TYPED:
-        return pl.coalesce(task, rollout)
-    rollout, task = typed_expr(rollout, of_rollouts), typed_expr(task, of_tasks)
-    return pl.when(task.struct.field(JSON).is_not_null()).then(task).otherwise(rollout).alias(name)
 
 
 def _added_columns(task_schema: pl.Schema, wanted: Sequence[str]) -> list[str]:
@@ -276,7 +274,6 @@ def override_notes(
 
 
 def _id_text(dtype: pl.DataType) -> pl.Expr:
-    """Return ids as text; a whole float, as pandas makes of integers beside nulls, becomes the integer."""
     ident, dtype = readable(pl.col(TASK_ID), dtype, as_text=True)
     if not dtype.is_float():
         return ident.cast(pl.String)

@@ -25,8 +25,6 @@ class Condition:
     """When a check runs: a test of a value that the row brings, or another check that has to pass.
 
     Attributes:
-        test: ``equals``, ``in``, ``exists`` or ``matches``; a null fails all of them except ``exists: false``.
-        negated: Whether the opposite has to hold.
         lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
     """
 

@@ -39,7 +39,6 @@ def is_number(value: Any) -> bool:
 
 
 def _number(value: Any, info: ValidationInfo) -> float:
-    """Return a finite number, at least the lowest of the context."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"expected a number, got {named(value)}")
     lowest: float = info.context[info.field_name] if info.context and info.field_name in info.context else -math.inf
@@ -207,13 +206,7 @@ _Model = TypeVar("_Model", bound=Fields)
 
 
 class Reader:
-    """Reads the fields of one document, and collects every problem with its place.
-
-    Attributes:
-        types: Check types by every name that specs may use.
-        strict: Whether unknown types and broken checks are problems.
-        load_plugins: Whether to import the plug-ins that the document names.
-    """
+    """Reads the fields of one document, and collects every problem with its place."""
 
     def __init__(
         self, document: SpecDocument, types: Mapping[str, type[Check]], *, strict: bool, load_plugins: bool = True
@@ -257,14 +250,7 @@ class Reader:
         return fields
 
     def checked(self, model: type[_Model], fields: Mapping[str, Any], path: Place, **lowest: float) -> _Model:
-        """Return fields by a model; those that are wrong are problems, and have the default.
-
-        Args:
-            model: The model.
-            fields: The fields in canonical spelling.
-            path: The place that they are in.
-            lowest: The least that numbers may be.
-        """
+        """Return fields by a model; those that are wrong are problems, and have the default."""
         names = names_of(model)
         given = {
             name: value

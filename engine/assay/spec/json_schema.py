@@ -85,7 +85,6 @@ _REFERENCE = {
 
 
 def _step_branch(name: str, kind: type[Step]) -> dict[str, Any]:
-    """Describe an object that names a step: options stand beside the name, or in an object as its value."""
     schema = kind.Params.model_json_schema(by_alias=True)
     fields, names = kind.Params.model_fields, spellings(kind.Params)
     by_field = {name: schema["properties"][field.alias or name] for name, field in fields.items()}
@@ -163,7 +162,6 @@ def _both_spellings(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields_of(model: type[Fields], **others: Any) -> dict[str, Any]:
-    """Return the schemas of fields that a model describes, in both spellings, null being the default; others replace those of the model."""
     fields: dict[str, Any] = {}
     for name, schema in model.model_json_schema(by_alias=True)["properties"].items():
         given = {key: value for key, value in schema.items() if key != "title" and value not in (None, "")}
@@ -176,7 +174,6 @@ def _fields_of(model: type[Fields], **others: Any) -> dict[str, Any]:
 
 
 def _verifier() -> dict[str, Any]:
-    """Describe a native verifier, or one that names a verifier class, with the params of the registered classes."""
     limits = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
     range_ = {"anyOf": [limits, _NULL], "default": [0, 1]}
     range_["description"] = VerifierFields.model_fields["range"].description or ""
@@ -223,7 +220,6 @@ def _config_schema(name: str, config: Any) -> dict[str, Any]:
 
 
 def _condition() -> dict[str, Any]:
-    """Describe ``when``: a test of a value of the row, or a check that has to pass."""
     negated = {"type": ["boolean", "null"], "default": False, "description": "Whether the opposite has to hold."}
     tests = {
         "equals": {"description": "The value equals this, as it is or as text."},
@@ -251,7 +247,6 @@ def _condition() -> dict[str, Any]:
 
 
 def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
-    """Describe the fields that every check has; a name and a description may be params."""
     subject = {"anyOf": [ref("subject"), _NULL]}
     return _fields_of(
         CheckFields,
@@ -269,7 +264,6 @@ def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
 
 
 def _params_schema(check: type[Check]) -> dict[str, Any]:
-    """Return the schema of a check's params; its definitions get names that are unique in the whole schema."""
     return check.Params.model_json_schema(by_alias=True, ref_template=f"#/definitions/{check.type}.{{model}}")
 
 
@@ -282,7 +276,6 @@ def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
 
 
 def _param_schemas(check: type[Check]) -> dict[str, Any]:
-    """Return the schema of each param by every spelling: a literal, a reference, or, of the gold, a list of these."""
     properties = _params_schema(check).get("properties", {})
     fields = {name: properties[field.alias or name] for name, field in check.Params.model_fields.items()}
     for name, schema in fields.items():
@@ -304,7 +297,6 @@ def _with(schema: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
 
 
 def _beside(*others: str) -> dict[str, Any]:
-    """Return the fields that every check has, and others, whose schemas are elsewhere."""
     return dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), *others), True)
 
 
@@ -317,7 +309,6 @@ def _names(types: Sequence[type[Check]]) -> list[str]:
 
 
 def _branch(check: type[Check]) -> dict[str, Any]:
-    """Describe a check of one type: its params, in ``params`` or flat beside the other fields."""
     properties, common = _param_schemas(check), _beside()
     child = "check" if issubclass(check, LengthScaled) else "checks"
     if issubclass(check, Group):
@@ -344,7 +335,6 @@ _EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `
 
 
 def _scorer_branch(check: type[Check]) -> dict[str, Any]:
-    """Describe a function, the row's verifier or another spec: its own fields stand beside the other ones."""
     own = {name: schema for name, schema in _params_schema(check).get("properties", {}).items() if name != "expected"}
     fields = _beside() | _both_spellings(own) | (_EXPECTED if "expected" in check.Params.model_fields else {})
     required = [name for name, field in check.Params.model_fields.items() if field.is_required()]
@@ -353,7 +343,6 @@ def _scorer_branch(check: type[Check]) -> dict[str, Any]:
 
 
 def _other_branches(types: Sequence[type[Check]]) -> list[dict[str, Any]]:
-    """Describe a verifier class, whose params are its config, and a check of an unknown type, whose params may be anything."""
     by_class = {"properties": _beside("kind"), "additionalProperties": False, "allOf": _configs()}
     unknown = {"type": {"not": {"enum": _names(types)}}, "params": {"type": "object"}}
     return [
@@ -366,7 +355,6 @@ def _other_branches(types: Sequence[type[Check]]) -> list[dict[str, Any]]:
 
 
 def _configs() -> list[dict[str, Any]]:
-    """Describe the params of each registered verifier class."""
     return [
         {
             "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},

@@ -66,7 +66,6 @@ def examples_of(entry: Mapping[str, Any], checks: Sequence[type[Check]] = CHECKS
 
 
 def _paragraph(text: str | None) -> str:
-    """Return a docstring as one paragraph, with Markdown code marks."""
     lines = [line.strip() for line in (text or "").strip().splitlines()]
     return " ".join(line for line in lines if line).replace("``", "`")
 
@@ -91,7 +90,6 @@ def _params(check: type[Check | Step]) -> list[dict[str, Any]]:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """Describe a param's type in a few words."""
     kinds = [_type(choice) for choice in schema["anyOf"]] if "anyOf" in schema else [schema.get("type", "object")]
     return " or ".join(kind for kind in dict.fromkeys(kinds) if not (kind == "integer" and "number" in kinds))
 
@@ -131,7 +129,6 @@ def steps_as_json(steps: Sequence[type[Step]] = STEP_TYPES) -> list[dict[str, An
 
 
 def _written(step: type[Step], params: dict[str, Any]) -> Any:
-    """Return a step as a spec writes it, with the param that stands beside the name first."""
     value = params.pop(step.shorthand, None)
     if value is None:
         return {step.name: params} if params else step.name

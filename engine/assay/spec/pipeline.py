@@ -46,7 +46,6 @@ def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None
 
 
 def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any, int]:
-    """Return the source that an item names, its outline, and 1; else 0."""
     if is_reference(item):
         reference = _reference(reader, item, path)
         return (None, None, 1) if reference is None else (Source(reference=reference), reference.outline(), 1)
@@ -197,7 +196,6 @@ class ParamsError(ValueError):
 
 
 def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str]) -> None:
-    """Check the literal params; those that rows bring, and rules over several params, cannot be judged before."""
     literals = {name: value for name, value in given.items() if name not in open_fields}
     try:
         check.Params.model_validate(literals)
@@ -278,7 +276,6 @@ def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, nega
 
 
 def _lists_of(reader: Reader, flavor: Mapping[str, Any], path: Place, test: str) -> str | None:
-    """Return the named lists of a condition's pattern; None if there is a problem."""
     for name in flavor:
         if test != "matches":
             reader.problem((*path, name), f"`{name}` goes with `matches`")

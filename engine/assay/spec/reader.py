@@ -151,12 +151,7 @@ _CHOICES_OF_TYPE = ("int", "float", "str", "bool", "dict[str,any]", "list[str]")
 
 
 class SpecReader(Reader):
-    """Reads one document.
-
-    Attributes:
-        origin: The file that it is read from; other specs are relative to it.
-        combine: How the scores of its checks are combined.
-    """
+    """Reads one document."""
 
     origin: "Origin | None" = None
     combine = "mean"
@@ -524,7 +519,6 @@ def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _params_errors(problems: Sequence[Any], check: type[Check]) -> list[str]:
-    """Describe pydantic's errors, one for each fault: of a value that may be of several types, pydantic has one for each type."""
     faults: dict[tuple[str, ...], list[Any]] = {}
     for problem in problems:
         place = tuple(str(step) for step in problem["loc"] if step not in _CHOICES_OF_TYPE)
@@ -542,7 +536,6 @@ def _params_errors(problems: Sequence[Any], check: type[Check]) -> list[str]:
 
 
 def _where(error: Any, check: type[Check]) -> str:
-    """Return the place of an error, with params in camelCase."""
     fields = check.Params.model_fields
     name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE) if error["loc"] else ("",)
     where = f"params.{(fields[name].alias if name in fields else None) or name}".removesuffix(".")
@@ -550,7 +543,6 @@ def _where(error: Any, check: type[Check]) -> str:
 
 
 def _params_error(error: Any, check: type[Check]) -> str:
-    """Format one of pydantic's errors as ``<ExceptionType>: <message>``."""
     where, value = _where(error, check), error["input"]
     if error["type"] == "missing":
         return f"ValueError: {where} is missing"

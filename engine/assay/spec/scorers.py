@@ -56,7 +56,6 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place =
 
 
 def _config_problem(reader: Reader, config: Any, error: Any, place: Place) -> None:
-    """Report one of pydantic's errors at its place in the spec."""
     path = (*place, "params", *error["loc"])
     if error["type"] == "missing":
         reader.problem(path, "is missing")
@@ -82,7 +81,6 @@ def _names(model: type[BaseModel]) -> dict[str, list[str]]:
 
 
 def _model_at(config: type[BaseModel], loc: Place) -> type[BaseModel] | None:
-    """Return the model at a place of a config; None if the annotations allow several types or contain no model."""
     annotation: Any = config
     for step in loc:
         if _is_model(annotation):

@@ -38,7 +38,14 @@ def parse_stored(text: str | bytes, model: type[Stored], *, free: bool = False) 
         raise StoredError("not JSON, or nested too deeply") from None
     conforms(data, model)
     for place, value in () if free else _leaves(data):
-        if problem := _unusual(value):
+        problem = ""
+        if isinstance(value, str) and not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+            problem = "a lone surrogate, which no text has"
+        elif isinstance(value, float) and not math.isfinite(value):
+            problem = "a number that is not finite"
+        elif isinstance(value, int) and not _LEAST <= value <= _MOST:
+            problem = "a number of more than 64 bits"
+        if problem:
             raise StoredError(f"{_written(place)}: {problem}")
     return dict(data)
 
@@ -63,25 +70,6 @@ def _leaves(data: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
             yield from _leaves(value, (*place, at))
     else:
         yield place, data
-
-
-def _unusual(value: Any) -> str:
-    """Return why a value cannot have been written by Assay; ``""`` if it can."""
-    if isinstance(value, str):
-        return "" if value.isascii() or _is_text(value) else "a lone surrogate, which no text has"
-    if isinstance(value, float):
-        return "" if math.isfinite(value) else "a number that is not finite"
-    if isinstance(value, int):
-        return "" if _LEAST <= value <= _MOST else "a number of more than 64 bits"
-    return ""
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _written(place: Place) -> str:

@@ -43,12 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Share:
-    """The contribution of a rubric's member to the reward.
-
-    Attributes:
-        weight: Factor of its score; 0 makes it a metric, a negative weight a penalty.
-        path: Index of its rubric in each nested group, outermost first; empty if there is one rubric.
-    """
+    """The contribution of a rubric's member to the reward."""
 
     weight: float
     path: tuple[int, ...] = ()
@@ -167,7 +162,6 @@ class VerifierSpec:
 
 
 def _canonical(spec: CheckSpec) -> dict[str, Any]:
-    """Return a check in canonical form; what earlier specs could not say is there only if it is said."""
     return {
         "id": spec.id,
         "type": spec.check.type if spec.check is not None and not spec.broken else spec.type,
@@ -295,7 +289,6 @@ def load_verifiers(
 
 
 def _check_types(checks: Sequence[type[Check]]) -> ChainMap[str, type[Check]]:
-    """Map every name that specs may use to its check type; those of Assay are imported when they are looked up."""
     types: ChainMap[str, type[Check]] = ChainMap({}, cast("dict[str, type[Check]]", BUILTIN))
     for check in (*GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
         clash = sorted(set(spellings(check.Params)) & set(CHECK_FIELDS).difference(LABELS))
@@ -315,15 +308,11 @@ def _typed(value: object) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         is_check = isinstance(value.get("type", value.get("kind")), str)
-        return {_name(key, is_check=is_check): _plain(inner) for key, inner in value.items()}
+        # readers of YAML 1.1, such as PyYAML, take a bare `on` for true
+        names = {key: "on" if key is True and is_check else key if isinstance(key, str) else repr(key) for key in value}
+        return {names[key]: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and math.isnan(value):
         return math.nan
     return value
-
-
-def _name(key: object, *, is_check: bool) -> str:
-    if key is True and is_check:
-        return "on"
-    return key if isinstance(key, str) else repr(key)

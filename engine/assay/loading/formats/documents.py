@@ -66,13 +66,7 @@ _ROWS = 3
 
 
 def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
-    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of.
-
-    Args:
-        head: The first bytes of the file.
-        name: Its name; the usual delimiter is taken if nothing decides.
-        whole: Whether these are all its bytes.
-    """
+    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of."""
     text = head.decode("utf-8-sig", errors="replace")
     usual = _usual(name)
     widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *DELIMITERS)}
@@ -94,7 +88,6 @@ def _usual(name: str) -> str:
 
 
 def _widths(text: str, delimiter: str, *, whole: bool) -> list[int]:
-    """Return the number of names in a header, then the numbers of cells in the rows after it that are not cut off."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     widths: list[int] = []
     try:
@@ -135,15 +128,7 @@ def _not_wanted(name: str, kind: str, wanted: str, hint: str) -> InputError:
 
 
 def other_kind(head: bytes, name: str, wanted: str, *, whole: bool, texts: bool = True) -> InputError | None:
-    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed.
-
-    Args:
-        head: Its first bytes.
-        name: Its name in messages.
-        wanted: What it should be.
-        whole: Whether these are all its bytes.
-        texts: Whether other text counts, in which a line may still be JSON.
-    """
+    """Return the error of a file whose first line is not a JSON object; None if it seems to be JSON lines that are malformed."""
     if (error := sure_kind(head, name, wanted)) is not None:
         return error
     text = head.removeprefix(_BOM).lstrip()
@@ -236,7 +221,6 @@ class _Structure:
         self._data, self._shown = data, shown
 
     def records(self, start: int) -> tuple[list[_Span], tuple[str, ...]]:
-        """Return the places of the records, and notes for the user."""
         start = self._after_gap(start)
         place = _Span(start, self._end_of(start))
         if self._after_gap(place.end) != len(self._data):
@@ -285,7 +269,6 @@ class _Structure:
         return bool(elements) and self._opens(elements[0], b"{") and b'"role"' in self._members(elements[0])
 
     def _are_columns(self, values: list[_Span]) -> bool:
-        """Whether values are lists of one length, and none of messages, or objects with the same keys, of which one is ``"0"``."""
         if all(self._opens(value, b"[") for value in values):
             lists = [self._elements(value) for value in values]
             return len(set(map(len, lists))) == 1 and not any(map(self._are_messages, lists))
@@ -299,7 +282,6 @@ class _Structure:
         return gap.end() if gap else position
 
     def _end_of(self, start: int) -> int:
-        """Return the place after the value that begins at a place."""
         value = _VALUE.match(self._data, start)
         if value is None:
             raise _Malformed
@@ -322,7 +304,6 @@ class _Structure:
         return list(self._separated(place, b"]"))
 
     def _members(self, place: _Span) -> dict[bytes, _Span]:
-        """Return the places of an object's values by their keys, which stay as they are written."""
         members = {}
         keys = self._separated(place, b"}", b":")
         for key, value in zip(keys, keys, strict=True):
@@ -332,7 +313,6 @@ class _Structure:
         return members
 
     def _separated(self, place: _Span, closing: bytes, first: bytes = b",") -> Iterator[_Span]:
-        """Yield the places of values in brackets, between which ``first`` and a comma take turns."""
         position = self._after_gap(place.start + 1)
         if self._data[position : position + 1] == closing:
             return

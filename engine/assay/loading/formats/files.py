@@ -22,8 +22,7 @@ from assay.system.memory import at_once
 
 
 def _lazily(module: str, name: str) -> Callable[..., Any]:
-    """Return a function of a format's module, which is imported when it is called: few runs read more than one format."""
-
+    # few runs read more than one format
     def call(*given: Any) -> Any:
         return getattr(import_module(f"assay.loading.formats.{module}"), name)(*given)
 
@@ -35,12 +34,10 @@ class Format:
     """A file format.
 
     Attributes:
-        name: Its name in messages and presets.
         opener: Opens a file; of JSON lines, all files together, because they settle the types of their columns together.
         magic: First bytes of its files, if they are always the same.
         records: Gives the first records that a preset is recognised by, where columns have no types.
-        scan_url: Reads a URL in place, given the options of the store, and the delimiter if there is one; without it, the file is
-            copied first.
+        scan_url: Reads a URL in place, given the options of the store, and the delimiter; without it, the file is copied first.
         counts_rows: Whether the rows of a URL can be counted without reading them.
     """
 

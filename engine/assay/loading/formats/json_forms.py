@@ -85,7 +85,6 @@ class Forms:
         return frame if frame.height == lines and _present(frame) == expected else None
 
     def _count_values(self, text: pl.DataFrame) -> int | None:
-        """Count the values of a chunk other than null; None if a key has another value or may occur twice."""
         line = pl.col("text").str
         keys, in_strings, values, backslashed, escaped = text.select(
             line.count_matches(_KEY_ENDS).alias("keys"),
@@ -133,7 +132,6 @@ def fits(proven: Any, target: Any) -> bool:
 def _forms(
     name: str, dtype: Any, leaves: Mapping[pl.DataType, str], elements: Mapping[Any, str] = _ELEMENTS
 ) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a column as patterns, each with the pattern of its values; ``""`` if all are null."""
     key = _pattern(name)
     if dtype == pl.Null:
         yield key, ""
@@ -189,7 +187,6 @@ def _in_pairs(text: pl.DataFrame) -> bool:
 
 
 def _present(frame: pl.DataFrame) -> int:
-    """Count the values of a frame other than null, at any depth; -1 if a list has structs with a null."""
     counts = [_count_present(series) for series in frame]
     return -1 if None in counts else sum(count or 0 for count in counts)
 

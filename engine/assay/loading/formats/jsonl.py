@@ -53,7 +53,6 @@ class Source:
     """A file with its state at some moment; reading fails if it has changed since.
 
     Attributes:
-        stamp: Its size and modification time.
         form: Suffix of a document, which is read whole and gives lines; ``""`` for a file of lines.
     """
 
@@ -109,7 +108,6 @@ class Source:
         return read_workbook(data, self.name, self._most(len(data)))
 
     def _most(self, packed: int) -> int:
-        """Return the most bytes that a document may have when it is unpacked."""
         most = max(_ANY_RATIO, int(self.reading.max_ratio * packed))
         return min(most, room(self.reading.memory_limit) // _COPIES, self.reading.max_uncompressed or most)
 
@@ -180,7 +178,6 @@ class Piece:
 
     Attributes:
         length: The number of bytes in the file.
-        whole: Whether ``data`` is complete.
     """
 
     data: bytes
@@ -211,7 +208,6 @@ def cut(read: Callable[[int], bytes], max_line: int) -> Iterator[Piece]:
 
 
 def _skip_line(beginning: bytes, read: Callable[[int], bytes]) -> tuple[Piece, bytes]:
-    """Skip a line that is too long; return its piece and the bytes read after it."""
     length = len(beginning)
     while block := read(max(1, THRESHOLDS.chunk)):
         end = block.find(b"\n") + 1
@@ -387,11 +383,9 @@ class Chunk:
     """Consecutive lines of a file.
 
     Attributes:
-        offset: Byte offset of the first line in the uncompressed file.
         length: Their size in bytes.
         line: Number of the first line, from 1.
         columns: The columns that Polars reads, all others being null; None if Python reads the chunk.
-        whole: Whether the chunk can be read; false for a single line that is too long.
     """
 
     offset: int
@@ -432,7 +426,6 @@ class JsonlFile(File):
                 yield pick(frame, names)
 
     def _frame(self, chunk: Chunk, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of a chunk, and ``BAD``."""
         names = [name for name in columns if name != BAD]
         if chunk.columns is None:
             return self._frame_in_python(chunk, data, names)
@@ -459,7 +452,6 @@ class JsonlFile(File):
 
 
 def _bytes_of(chunk: Chunk, read: Callable[[int], bytes]) -> bytes:
-    """Read the bytes of a chunk; pass over those of a line that is too long."""
     pieces, size = [], chunk.length
     while size and (block := read(size if chunk.whole else min(size, 1 << 20))):
         pieces += [block] if chunk.whole else []
@@ -521,7 +513,6 @@ class _Survey:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
 
     def run(self, pool: ThreadPoolExecutor) -> None:
-        """Survey the file; the next lines are read while the last are surveyed."""
         with self._source.open(lambda document: setattr(self, "_document", document)) as read:
             pieces = cut(read, self._reading.max_line)
             next_piece = pool.submit(next, pieces, None)
@@ -533,7 +524,6 @@ class _Survey:
             raise error
 
     def file(self, schema: pl.Schema) -> JsonlFile:
-        """Return the opened file, given the final types of the columns."""
         source = self._source
         chunks = tuple(_with_columns(chunk, forms, schema) for chunk, forms in self._chunks)
         if BAD in schema and self._reading.reshape is None:
@@ -580,7 +570,6 @@ class _Survey:
         return True
 
     def _read(self, data: bytes) -> bool:
-        """Read lines in Python; return whether none of them is odd or bad."""
         rows: list[dict[str, Any]] = []
         first, oddities, bad_lines = self._rows, self._reader.odd_lines, len(self._bad)
         for number, position, raw, result in self._reader.lines(data, self._line):
@@ -613,7 +602,6 @@ class _Survey:
         self._rows += 1
 
     def _other_kind(self) -> InputError | None:
-        """Return the error of a file that is not JSON lines, but something else; None if it has malformed lines."""
         if not self._bad or self._bad[0].row or self._bad[0].code not in _NOT_OBJECTS or self._source.form:
             return None
         # where other lines are rows, only an array that its line does not end makes an array of the file
@@ -625,14 +613,12 @@ class _Survey:
 
 
 def _with_columns(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk:
-    """Mark a chunk for Polars if its values have the types of the columns, or types that convert to them."""
     if forms is None or not all(fits(dtype, schema[name]) for name, dtype in forms.schema.items()):
         return chunk
     return replace(chunk, columns=tuple(name for name, dtype in forms.schema.items() if dtype != pl.Null))
 
 
 def _plain_type(dtype: pl.DataType) -> pl.DataType:
-    """Return the type with which Polars may read a column: messages with role and text only, no golds of mixed types."""
     if dtype == TYPED:
         return pl.Null()
     if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):

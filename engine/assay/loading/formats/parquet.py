@@ -111,7 +111,6 @@ class ParquetFile(File):
         return room(self.reading.memory_limit) // max(1, _size_in_memory([max(units, key=lambda unit: unit.size)]))
 
     def _groups_at_once(self, units: Sequence[Unit]) -> int:
-        """Return how many row groups to decode at once; 0 for as many as Polars' own scan does."""
         fitting = self._fitting(units) if units else sys.maxsize
         if fitting >= max(1, THRESHOLDS.groups_at_once):
             return 0
@@ -136,7 +135,7 @@ class ParquetFile(File):
 
 
 def _frames() -> int:
-    """Return how many row groups must fit for each one that is decoded: those that wait and are scored, what decoding takes, and, where Polars keeps freed memory, those that are freed."""
+    # row groups that must fit for each that is decoded: those that wait and are scored, what decoding takes, and those that are freed
     return 12 if keeps_memory() else 7
 
 
@@ -179,7 +178,6 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
 
 
 def _seems(path: Path) -> str:
-    """Return what a file that is not valid parquet seems to be, or how it is damaged."""
     with path.open("rb") as file:
         head = file.read(64)
         file.seek(-min(4, path.stat().st_size), 2)
@@ -202,7 +200,6 @@ def _seems(path: Path) -> str:
 
 
 def _refuse_false_footer(path: Path, groups: Sequence[Any]) -> None:
-    """Reject a footer that refers to bytes outside of the file; Polars would trust it."""
     size = path.stat().st_size
     for number, group in enumerate(groups):
         for column in (group.column(index) for index in range(group.num_columns)):
@@ -216,7 +213,6 @@ def _refuse_false_footer(path: Path, groups: Sequence[Any]) -> None:
 
 
 def _sizes(groups: Sequence[Any], names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the compressed and the uncompressed size of each column, and of all, in some row groups."""
     sizes = dict.fromkeys(names, (0, 0))
     for name, leaf in (chunk for group in groups for chunk in chunks_of(group, names)):
         packed, size = sizes[name]
@@ -226,7 +222,6 @@ def _sizes(groups: Sequence[Any], names: Sequence[str]) -> list[tuple[int, int]]
 
 
 def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> bool:
-    """Whether limits depend on the columns that are read: some expand too much, or all together are too large."""
     total, limit = sum(group.total_byte_size for group in groups), reading.max_uncompressed
     if limit is not None and total > limit:
         return True
@@ -238,7 +233,6 @@ def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> 
 
 
 def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
-    """Reject columns that are too large, or that expand too much; return whether they must be read in pieces, and can be."""
     footer, reading = pq.read_metadata(file.path), file.reading
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     packed, size = _sizes(groups, names)[-1]
@@ -278,7 +272,6 @@ def _has_plain_type(dtype: Any) -> bool:
 
 
 def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of some groups in tables of about ``rows`` rows; fewer if they are long."""
     units = [file.units[at] for at in groups]
     max_bytes = share(file.reading.memory_limit)
     expected_rows = sum(unit.rows or 0 for unit in units)

@@ -166,7 +166,6 @@ def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collect
 
 
 def _longest(path: Path, group: int, name: str) -> int:
-    """Return the bytes of the longest text in a column's dictionary, read with its first row; ``sys.maxsize`` without one."""
     import pyarrow.compute as pc  # slow to import, and few files need it
 
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=[name]) as source:
@@ -183,7 +182,6 @@ def _largest_of(leaf: Any, file: IO[bytes]) -> int:
 
 
 def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
-    """Yield the size of each page of a column in a row group; stop at a header that cannot be read, with all the column's bytes."""
     position = leaf.data_page_offset
     if leaf.has_dictionary_page and leaf.dictionary_page_offset:
         position = min(position, leaf.dictionary_page_offset)

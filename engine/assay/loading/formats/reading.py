@@ -35,15 +35,15 @@ class Reading:
 
     Attributes:
         mapping: Columns read under another name, ``{"completion": "response"}``.
-        preset: How records become rollouts: a preset's name, file or mapping; None to recognise the file, ``none`` to read it as it is.
+        preset: A preset's name, file or mapping; None to recognise the file, ``none`` to read it as it is.
         reshape: Convert an object of a JSONL file to rows. Python then reads every line, and ``mapping`` applies to the rows.
         utf8: Invalid UTF-8: ``replace`` it with U+FFFD, or refuse it (``strict``); ``""`` for the default of the format.
         max_line: Most bytes of a JSON line.
         max_ratio: Most times that a file may grow when read.
         max_uncompressed: Most bytes of a file when read; None for no limit.
-        max_bad_rows: Most malformed lines: a number, or a percentage such as ``"1%"``; None for 0.
         memory_limit: Bytes of memory to work in; None for the default.
-        known: Columns that checks read, besides those that Assay reads anyway; for guesses at misspelt names.
+        known: Columns that checks read, for guesses at misspelt names.
+        exact: Columns in which each row keeps its own value, whatever the other rows have, unless the file types them.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -137,14 +137,7 @@ class BadRow:
 
 @dataclass(frozen=True)
 class File:
-    """An open file. It pickles, and any process reads the same rows from its units.
-
-    Attributes:
-        schema: The columns of every scan.
-        units: Its parts that can be read alone, in order.
-        bad: Its malformed lines.
-        notes: Notes for the user.
-    """
+    """An open file. It pickles, and any process reads the same rows from its units."""
 
     path: Path
     schema: pl.Schema

@@ -80,12 +80,7 @@ def is_url(source: object) -> bool:
 
 @dataclass(frozen=True)
 class Remote:
-    """A URL as the user wrote it, with the options of its store.
-
-    Attributes:
-        url: The URL; ``*`` matches any characters of a name, and ``/`` at the end means a folder.
-        options: The ``storage_options`` of Polars.
-    """
+    """A URL as the user wrote it, with the options of its store."""
 
     url: str
     options: Mapping[str, str] | None = None
@@ -223,7 +218,6 @@ class Remote:
         self._request(copy, lambda: path.stat().st_size if path.exists() else 0)
 
     def _request(self, work: Callable[[dict[str, Any] | None], _T], size: Callable[[], int] = lambda: 0) -> _T:
-        """Run a request in a thread; give up when the store stops answering."""
         answer: Future[_T] = Future()
         options = self._options(_OPEN_OPTIONS)
 

@@ -46,7 +46,9 @@ def _checked_extractor(name: str) -> str:
 
 
 _Path = Annotated[
-    str, AfterValidator(_checked_path), Described(description='a.b, a[0], a[-1], a[] for each element, a["b.c"]')
+    str,
+    AfterValidator(_checked_path),
+    Described(description='a.b, a[0], a[-1], a[] for each element, a["b.c"]'),
 ]
 _By = Annotated[str, AfterValidator(_checked_extractor), Described(json_schema_extra={"enum": list(EXTRACTORS)})]
 _Name = Annotated[str, AfterValidator(_checked_name)]
@@ -190,8 +192,10 @@ _OTHER_ARM = ("string_type", "model_type", "tuple_type")
 
 
 def _problems(errors: Sequence[Any]) -> list[str]:
-    """Format pydantic's errors as place and fact; for a union, only the errors of the arm that matches the value's type."""
-    placed = [(_place(error["loc"]), error) for error in errors]
+    placed = []
+    for error in errors:
+        steps = (step for step in error["loc"] if not str(step).startswith(_ARMS) and step != "[key]")
+        placed.append((tuple(steps), error))
     specific = [place for place, error in placed if error["type"] not in _OTHER_ARM]
     lines = [
         _problem(place, error)
@@ -199,10 +203,6 @@ def _problems(errors: Sequence[Any]) -> list[str]:
         if error["type"] not in _OTHER_ARM or not any(other[: len(place)] == place for other in specific)
     ]
     return list(dict.fromkeys(lines))
-
-
-def _place(loc: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(step for step in loc if not str(step).startswith(_ARMS) and step != "[key]")
 
 
 def _problem(place: tuple[Any, ...], error: Any) -> str:
@@ -238,14 +238,12 @@ def matching(outlines: Sequence[Any], kind: str) -> list[Preset]:
     fitting = [
         preset
         for preset in presets()
-        if kind in preset.formats and preset.signature.fits(outlines) and _is_free(preset, outlines)
+        if kind in preset.formats
+        and preset.signature.fits(outlines)
+        and not (_moves_completion(preset) and any(COMPLETION in outline for outline in outlines))
     ]
     longest = max((len(preset.signature.required) for preset in fitting), default=0)
     return [preset for preset in fitting if len(preset.signature.required) == longest]
-
-
-def _is_free(preset: Preset, outlines: Sequence[Any]) -> bool:
-    return not (_moves_completion(preset) and any(COMPLETION in outline for outline in outlines))
 
 
 def _moves_completion(preset: Preset) -> bool:
@@ -269,7 +267,11 @@ def laid_out(
     for name, source in mapping.items():
         # messages name the columns as the preset calls them, so a caller may, too, where the records have no such column
         named = of_preset[source].sources if source in of_preset and not of_preset[source].stays else ()
-        fields[name] = Field(name, (Source(_path(name, source)), *named), required=True)
+        try:
+            path = parse(source if is_path(source) else f"[{json.dumps(source)}]")
+        except ValueError as error:
+            raise UsageError(f"--map {name}={source}: {error}.") from None
+        fields[name] = Field(name, (Source(path), *named), required=True)
     if preset is None:
         return Layout(tuple(fields.values()))
     return Layout(
@@ -282,10 +284,3 @@ def laid_out(
         None if preset.first_only is None else (preset.first_only, tuple(first)),
         detected and COMPLETION not in mapping and _moves_completion(preset),
     )
-
-
-def _path(name: str, source: str) -> Any:
-    try:
-        return parse(source if is_path(source) else f"[{json.dumps(source)}]")
-    except ValueError as error:
-        raise UsageError(f"--map {name}={source}: {error}.") from None

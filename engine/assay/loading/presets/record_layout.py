@@ -78,7 +78,6 @@ def _generated_type(dtype: Any) -> Any:
 
 
 def _broken_off(trace: Any) -> str | None:
-    """Return the errors of a trace that was not completed; the errors of a completed trace come from its scoring."""
     errors = trace.get("errors") if isinstance(trace, Mapping) and trace.get("is_completed") is not True else None
     if not isinstance(errors, list | tuple):
         return None
@@ -166,11 +165,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of the rollouts.
-
-    Attributes:
-        required: Whether a user named it, so that it must exist.
-    """
+    """A column of the rollouts."""
 
     name: str
     sources: tuple[Source, ...]
@@ -215,7 +210,6 @@ class Layout:
 
     Attributes:
         only: A column, and its values in the records to read, because others repeat them. None for all records.
-        sole: Whether to reject a record with its own completion, because nobody chose to override it.
     """
 
     fields: tuple[Field, ...]
@@ -266,7 +260,6 @@ class Layout:
 
     @cached_property
     def _removed(self) -> frozenset[str]:
-        """Columns that do not pass through: they are renamed, dropped, or replaced by one with the same name."""
         removed = {path.column for path in self._paths if path.is_column} | set(self.drop)
         removed |= {column.name for column in self.fields} | {name for name, _ in self.constants}
         if self.each:

@@ -107,7 +107,6 @@ def is_openai(data: Any) -> bool:
 
 
 def _nested(data: Mapping[str, Any]) -> tuple[Place, Any] | None:
-    """Return the grader of a fine-tuning job, with its place."""
     for path in (("grader",), ("reinforcement", "grader"), ("method", "reinforcement", "grader")):
         value: Any = data
         for step in path:
@@ -141,7 +140,6 @@ def read_openai(document: SpecDocument) -> Imported:
 
 
 def _check(grader: Any, *, summed: bool = False, name: Any = None, weight: float | None = None) -> dict[str, Any]:
-    """Return the check of a grader; ``summed`` says that its score is one of a sum."""
     if not isinstance(grader, dict):
         raise NoCounterpartError(f"expected an object, got {named(grader)}")
     kind = grader.get("type")
@@ -199,7 +197,6 @@ def _column(path: str) -> str:
 
 
 def _source(grader: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a grader reads, as ``on``; nothing for the completion."""
     pieces = pieces_of(_text(grader, "input"))
     if len(pieces) != 3 or pieces[0].strip() or pieces[2].strip():  # noqa: PLR2004  (one template alone)
         raise NoCounterpartError("`input` is more than one value: a check reads one")
@@ -214,7 +211,6 @@ def _source(grader: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, Any]:
-    """Return the spec of graders whose scores a formula combines."""
     graders = grader.get("graders")
     listed = graders if isinstance(graders, list) else [graders]
     members: dict[str, tuple[str | int, Any]] = {

@@ -94,7 +94,6 @@ class _Reader:
         return Imported(spec, self._tasks(columns), self.notes.left_out, self.notes.differences)
 
     def _listed(self, value: Any, path: Place) -> list[Any]:
-        """Return a list; anything else is left out."""
         if isinstance(value, list):
             return value
         if value is not None:
@@ -120,7 +119,6 @@ class _Reader:
             self.notes.leave_out((*path, "assertScoringFunction"), "it combines scores by code")
 
     def _common_threshold(self) -> float | None:
-        """Return the threshold of all tests; others are left out."""
         default = self.default.get("threshold")
         given: list[tuple[Place, Any]] = [
             ((*self.root, at, "threshold"), test.get("threshold", default))
@@ -188,7 +186,6 @@ class _Reader:
         return {**check, "weight": weight}
 
     def _set(self, given: Mapping[str, Any], path: Place, graded: bool) -> dict[str, Any]:
-        """Return a group: the weighted mean of its checks, with a threshold unless the score counts."""
         threshold = given.get("threshold")
         has_threshold = is_number(threshold)
         if threshold is not None and not has_threshold:
@@ -211,7 +208,6 @@ class _Reader:
         return path
 
     def _slots(self) -> list[_Slot]:
-        """Return the assertions of tests: those that differ in values only are together, the first of each test, then the second."""
         slots: dict[tuple[str, int], _Slot] = {}
         for number, test in enumerate(self.tests):
             path = (*self.root, number)
@@ -238,7 +234,6 @@ class _Reader:
         return [*slots.values()]
 
     def _filled(self, slot: _Slot, marks: Iterator[str], columns: dict[str, dict[int, Any]]) -> dict[str, Any]:
-        """Return the check of a slot; what differs becomes columns."""
         by_test = [*slot.values.values()]
         in_all = len(by_test) == len(self.tests)
         fillings: list[Any] = []
@@ -274,7 +269,6 @@ class _Reader:
         return rows
 
     def _variable(self, value: Any, path: Place) -> Any:
-        """Return a variable's value for a column; None if there is none."""
         if isinstance(value, list):
             self.notes.leave_out(path, "a list stands for a test for each item; write these tests")
         elif isinstance(value, str) and value.startswith(_FILE):
@@ -287,7 +281,6 @@ class _Reader:
 
 
 def _exchanged(check: Mapping[str, Any], exchange: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """Return a check with other values of the params that a column may bring."""
     changed = dict(check)
     if "checks" in changed:
         return changed | {"checks": [_exchanged(part, exchange) for part in changed["checks"]]}

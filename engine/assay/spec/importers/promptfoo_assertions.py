@@ -89,12 +89,7 @@ _UNICODE = {None: None, False: None, True: "nfc", "NFC": "nfc", "NFKC": "nfkc"}
 
 @dataclass(frozen=True)
 class Assertion:
-    """An assertion, without ``not-``; what a check cannot say raises ``NoCounterpartError``.
-
-    Attributes:
-        inverse: Whether it is negated.
-        graded: Whether its score counts, not its verdict.
-    """
+    """An assertion, without ``not-``; what a check cannot say raises ``NoCounterpartError``."""
 
     type: str
     value: Any
@@ -233,7 +228,6 @@ def _equals(assertion: Assertion) -> dict[str, Any]:
 
 
 def _counted(assertion: Assertion) -> dict[str, Any]:
-    """Return the check for a count: a number, or the least and the greatest one."""
     value = assertion.value
     if isinstance(value, str):
         try:
