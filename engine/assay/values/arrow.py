@@ -96,7 +96,10 @@ def held_schema(schema: pa.Schema) -> pa.Schema:
         except _NotHeldError as error:
             problems.append(_problem(field, error))
             continue
-        if not target.equals(field.type, check_metadata=True) and any(map(_has_open_keys, _types_in(field.type))):
+        # NOTE: to cast a mapping with keys that may be null ends the process
+        keys = [inner.key_type for inner in _types_in(field.type) if pa.types.is_map(inner)]
+        has_open_keys = any(pa.types.is_null(key) or pa.types.is_dictionary(key) for key in keys)
+        if has_open_keys and not target.equals(field.type, check_metadata=True):
             problems.append(_problem(field, field.type))
         types.append(target)
     if problems:
@@ -145,12 +148,6 @@ def _listed(views: Any) -> Any:
     offsets = pa.array(accumulate(sizes, initial=0), pa.int64())
     lists = pa.large_list(views.type.value_field)
     return pa.LargeListArray.from_arrays(offsets, views.flatten(), type=lists, mask=views.is_null())
-
-
-def _has_open_keys(dtype: Any) -> bool:
-    """Return whether a type is a mapping with keys that may be null. NOTE: to cast one ends the process."""
-    types = pa.types
-    return bool(types.is_map(dtype) and (types.is_null(dtype.key_type) or types.is_dictionary(dtype.key_type)))
 
 
 def _held_type(dtype: Any) -> Any:

@@ -51,7 +51,7 @@ def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -
     if target == "completion":
         return _Completions(name)
     if target in STRUCTURED:
-        return _Structure(name)
+        return _JsonColumn(name)
     if target in exact or target in GOLD_COLUMNS:
         return _Exact(name)
     return (_Open if target in OPEN else Column)(name)
@@ -183,7 +183,7 @@ def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
     raise TypeError("several types")
 
 
-class _Structure(Column):
+class _JsonColumn(Column):
     """Always JSON text, so that a row gives the same text whatever the other rows are."""
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:

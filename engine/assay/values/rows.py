@@ -13,7 +13,7 @@ from assay.values.arrow import from_arrow
 from assay.values.column import Column, column
 
 
-class Columns:
+class LearnedColumns:
     """The columns of rows that come in batches: first all batches determine the schema, then each becomes a frame."""
 
     def __init__(self, mapping: Mapping[str, str], exact: Collection[str] = ()) -> None:

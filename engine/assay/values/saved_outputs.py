@@ -158,13 +158,12 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _shown(value: Any) -> str | None:
-    return mended(value) if isinstance(value, str) else None
-
-
 _SCALARS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "example_id": (_integer, pa.int64()),
-    **dict.fromkeys(("prompt", "completion", "task", "answer"), (_shown, TEXT)),
+    **dict.fromkeys(
+        ("prompt", "completion", "task", "answer"),
+        (lambda value: mended(value) if isinstance(value, str) else None, TEXT),
+    ),
 }
 """What stands in a column for a value, and the type of the column; all others have numbers."""
 
@@ -233,7 +232,7 @@ def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     metadata = (table.schema.metadata or {}).get(METADATA_KEY.encode())
     run = {} if metadata is None else value_of(metadata.decode("utf-8", "replace"), f"`{METADATA_KEY}` of the schema")
     try:
-        _Run.model_validate(run)
+        _SavedRun.model_validate(run)
     except ValidationError:
         raise InputError(f"`{METADATA_KEY}` of the schema was not written by this version of Assay.") from None
     metrics = _float_columns(table) if metadata is None else run.get("metrics", {})
@@ -257,7 +256,7 @@ def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return others | fields, run.get("metadata", {})
 
 
-class _Run(BaseModel):
+class _SavedRun(BaseModel):
     """What the schema says of a run: anybody may have edited it."""
 
     model_config = ConfigDict(strict=True, defer_build=True)

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits, identity
 from assay.checks.instructions.extras import check_language, detected
-from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, Task, read_task
+from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, InstructionTask, read_task
 from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import said_by
@@ -67,7 +67,7 @@ class IFEval(Check):
     def reason(self, row: Row) -> str:
         return self._judged(row["completion"], read_task(row, self.limits))[1]
 
-    def _judged(self, value: str, task: Task) -> tuple[float, str]:
+    def _judged(self, value: str, task: InstructionTask) -> tuple[float, str]:
         shortfalls = task.shortfalls(value, loose=self.params.mode == "loose")
         followed = shortfalls.count("")
         return followed / len(shortfalls), JOINT.join(dict.fromkeys(filter(None, shortfalls)))
@@ -84,7 +84,7 @@ class IFEval(Check):
         texts, which_text = encoded(columns[0])
         distinct, which_task = distinct_rows(columns[1])
 
-        def task_or_error(row: dict[str, Any]) -> Task | str:
+        def task_or_error(row: dict[str, Any]) -> InstructionTask | str:
             try:
                 return read_task(row, self.limits)
             except Exception as error:  # noqa: BLE001  (the error of each row that has it)

@@ -383,7 +383,7 @@ def _quotation(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class InstructionTask:
     """What a text has to follow: the id, the instruction and the arguments of each."""
 
     instructions: tuple[tuple[str, Instruction, Mapping[str, Any]], ...]
@@ -418,7 +418,7 @@ def _loosened(text: str) -> list[str]:
     return [other for other in dict.fromkeys(texts) if other != text and other.strip()]
 
 
-def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> Task:
+def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> InstructionTask:
     """Read the columns of a row."""
     idents = _items(row.get(IDS), IDS)
     if not 0 < len(idents) <= _MOST:
@@ -428,7 +428,7 @@ def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> Task:
         raise ValueError(f"{KWARGS} has {len(given):,} items for {len(idents):,} instructions")
     prompt = untyped(row.get(PROMPT))
     named = zip(idents, given, strict=True)
-    return Task(tuple(_with_arguments(ident, values, prompt, limits) for ident, values in named))
+    return InstructionTask(tuple(_with_arguments(ident, values, prompt, limits) for ident, values in named))
 
 
 def _items(value: Any, column: str) -> list[Any]:

@@ -46,7 +46,7 @@ class Rules:
         return not (self.rel_tol or self.abs_tol)
 
 
-class Difference(NamedTuple):
+class LeafDifference(NamedTuple):
     """A leaf without a match: its path, the gold if there is one, and the value if there is one."""
 
     path: Path
@@ -61,17 +61,21 @@ class Comparison:
     matches: int = 0
     golds: int = 0
     values: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[LeafDifference] = field(default_factory=list)
 
 
 def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True) -> Comparison:
     """Compare a JSON value with a gold."""
     result = Comparison()
     walk = _ordered if rules.ordered else _unordered
-    for steps, *sides in walk(value, gold, rules, result):  # the result is complete when they are read
+    for place, *sides in walk(value, gold, rules, result):  # the result is complete when they are read
         if len(result.differences) < shown and (extra or sides[0] is not _ABSENT):
+            path, left = list[Any](), place
+            while left is not None:
+                step, left = left
+                path.append(step)
             golds, values = (() if item is _ABSENT else (item,) for item in sides)
-            result.differences.append(Difference(_path(steps), golds, values))
+            result.differences.append(LeafDifference(Path(tuple(path[::-1])), golds, values))
     return result
 
 
@@ -220,14 +224,6 @@ def _close(
         else:
             gold_at += 1
     return taken_golds, taken_values
-
-
-def _path(steps: Steps) -> Path:
-    path = []
-    while steps is not None:
-        step, steps = steps
-        path.append(step)
-    return Path(tuple(reversed(path)))
 
 
 def without(value: Any, paths: Sequence[Path]) -> Any:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.keys import not_json
-from assay.checks.json.leaves import Difference, Rules, compared, without
+from assay.checks.json.leaves import LeafDifference, Rules, compared, without
 from assay.checks.json.schemas import json_value, place_of, shown_value
 from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
@@ -155,7 +155,7 @@ def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
     return without(json_value(gold), ignored)
 
 
-def _fault(difference: Difference) -> str:
+def _fault(difference: LeafDifference) -> str:
     place = place_of(difference.path.steps) or "the output"
     if not difference.golds:
         return f"{place} is not expected"

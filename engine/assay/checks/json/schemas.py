@@ -91,15 +91,14 @@ class Schema:
             # releases of the package differ in the order
             found = sorted(self.validator.iter_errors(value), key=lambda one: (one.instance_path, one.message))
             return _listed(found, value)
-        return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
-
-    def _first(self, value: Any) -> Any:
+        if self.cost.choices:
+            return self._first_elsewhere(value)
         from jsonschema_rs import ValidationError
 
         try:
             self.validator.validate(value)
         except ValidationError as violation:
-            return violation
+            return _listed([violation], value)
         raise ValueError(_NO_MATCH)  # the two methods differ, which has not been seen
 
     def _first_elsewhere(self, value: Any) -> str:
@@ -155,7 +154,12 @@ def compiled(text: str, formats: bool) -> Schema:
         return Schema(text, formats, SchemaCost(compiles=False), problem="the schema is not valid: it is not JSON")
     cost = cost_of(schema)
     if not cost.compiles:
-        return _compiled_elsewhere(text, formats, cost)
+        try:
+            kind, *details = evaluated("compile", text, (formats, _MASK))
+        except (TimeoutError, MemoryError) as error:
+            problem = str(error).replace("on this output", "to compile")
+            return Schema(text, formats, cost, problem=problem, is_late=True)
+        return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
     import jsonschema_rs
 
     patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
@@ -167,15 +171,6 @@ def compiled(text: str, formats: bool) -> Schema:
         message = getattr(error, "message", None) or str(error)
         return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
     return Schema(text, formats, cost, validator)
-
-
-def _compiled_elsewhere(text: str, formats: bool, cost: SchemaCost) -> Schema:
-    try:
-        kind, *details = evaluated("compile", text, (formats, _MASK))
-    except (TimeoutError, MemoryError) as error:
-        problem = str(error).replace("on this output", "to compile")
-        return Schema(text, formats, cost, problem=problem, is_late=True)
-    return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
 
 
 def _package() -> list[str]:

@@ -134,16 +134,12 @@ def _latin(text: str) -> list[str]:
     return text.lower().encode("ascii", "replace").translate(_LATIN).decode("ascii").split()
 
 
-def _undotted(text: str) -> list[str]:
-    return [word.rstrip(".") for word in _split(text)]
-
-
 WORD_METRICS: dict[str, tuple[Callable[[str], list[str]], Callable[[Bag, Any], float]]] = {
     "word_levenshtein": (_split, _word_levenshtein),
     "token_f1": (str.split, _token_f1),
     **{f"rouge_{size}": (_latin, partial(_rouge_n, size=size)) for size in range(1, 6)},
     "rouge_l": (_latin, _rouge_l),
     "bleu": (_split, bleu),
-    "gleu": (_undotted, _gleu),
+    "gleu": (lambda text: [word.rstrip(".") for word in _split(text)], _gleu),
 }
 """How each metric splits a text, and how it scores the words of a text and of a gold; ``bleu`` takes the words of all golds."""

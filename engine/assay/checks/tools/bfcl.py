@@ -10,7 +10,7 @@ from contextlib import suppress
 from operator import eq
 from typing import Any
 
-from assay.checks.tools.equality import ABSENT, Difference, alike, shown
+from assay.checks.tools.equality import ABSENT, ArgumentDifference, alike, shown
 
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a string"),
@@ -37,7 +37,7 @@ def bfcl_difference(
     expected: Mapping[str, Any],
     schema: Mapping[str, Any],
     ignored: frozenset[str] = frozenset(),
-) -> Difference | None:
+) -> ArgumentDifference | None:
     """Return the first argument that differs from all that is allowed; None if there is none."""
     properties, required = schema.get("properties"), schema.get("required")
     if type(properties) is not dict:
@@ -50,16 +50,18 @@ def bfcl_difference(
         if name in ignored:
             continue
         if name not in properties or name not in expected:
-            return Difference(name, value, ABSENT)
+            return ArgumentDifference(name, value, ABSENT)
         if (kind := _misfit(value, properties[name], _allowed(expected[name]))) is not None:
-            return Difference(name, value, expected[name], kind)
+            return ArgumentDifference(name, value, expected[name], kind)
     absent = (name for name in expected if name not in got and name not in ignored)
     needed = next((name for name in absent if _OPTIONAL not in _texts(_allowed(expected[name]))), None)
     return None if needed is None else _absent(needed, expected)
 
 
-def _absent(name: str, expected: Mapping[str, Any]) -> Difference:
-    return Difference(name, ABSENT, ABSENT, _any_of(_allowed(expected[name])) if name in expected else "a value")
+def _absent(name: str, expected: Mapping[str, Any]) -> ArgumentDifference:
+    return ArgumentDifference(
+        name, ABSENT, ABSENT, _any_of(_allowed(expected[name])) if name in expected else "a value"
+    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ _NAMES = 5
 """Maximum names in a reason."""
 
 
-class Difference(NamedTuple):
+class ArgumentDifference(NamedTuple):
     """An argument that differs, which may be absent on either side."""
 
     argument: str
@@ -64,15 +64,15 @@ def alike(left: Any, right: Any, same: Callable[[Any, Any], bool]) -> bool:
     return True
 
 
-def difference(got: Mapping[str, Any], expected: Mapping[str, Any], *, subset: bool) -> Difference | None:
+def difference(got: Mapping[str, Any], expected: Mapping[str, Any], *, subset: bool) -> ArgumentDifference | None:
     """Return the first argument that differs; None if there is none."""
     for name, value in expected.items():
         if name not in got:
-            return Difference(name, ABSENT, value)
+            return ArgumentDifference(name, ABSENT, value)
         if not equal(got[name], value):
-            return Difference(name, got[name], value)
+            return ArgumentDifference(name, got[name], value)
     extra = None if subset else next((name for name in got if name not in expected), None)
-    return None if extra is None else Difference(extra, got[extra], ABSENT)
+    return None if extra is None else ArgumentDifference(extra, got[extra], ABSENT)
 
 
 def shown(value: Any) -> str:

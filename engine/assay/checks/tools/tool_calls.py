@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from assay.checks.base import Example
 from assay.checks.tools.base import CallsCheck, CallsParams
 from assay.checks.tools.bfcl import bfcl_difference
-from assay.checks.tools.equality import Difference, call_text, difference, listed_names, name_text, shown
+from assay.checks.tools.equality import ArgumentDifference, call_text, difference, listed_names, name_text, shown
 from assay.checks.tools.golds import TOOLS, ExpectedCall, expected_calls, function_docs
 from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call
@@ -90,7 +90,7 @@ class _Matching(NamedTuple):
 
     matched: int
     missing: ExpectedCall | None
-    nearest: tuple[int, Difference | None] | None
+    nearest: tuple[int, ArgumentDifference | None] | None
     extra: Call | None
 
 
@@ -209,7 +209,7 @@ class ToolCalls(CallsCheck):
         extra = calls[len(gold)] if len(calls) > len(gold) else None
         return _Matching(matched, missing, nearest, extra)
 
-    def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, Difference | None]:
+    def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, ArgumentDifference | None]:
         got = call["arguments"]
         if not isinstance(got, dict):
             return False, None

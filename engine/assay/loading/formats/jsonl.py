@@ -24,7 +24,7 @@ from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
 from assay.system.memory import room
 from assay.thresholds import THRESHOLDS
 from assay.values.chats import EXACT
-from assay.values.rows import Columns
+from assay.values.rows import LearnedColumns
 
 _SAMPLE = 200
 _ANY_RATIO = 1 << 20
@@ -404,7 +404,7 @@ class JsonlFile(File):
     """
 
     source: Source
-    columns: Columns
+    columns: LearnedColumns
     chunks: tuple[Chunk, ...]
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
@@ -477,7 +477,7 @@ _NOT_OBJECTS = (*_NOT_JSON, "not_an_object")
 
 def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[JsonlFile]:
     """Open files of JSON objects, one per line, to be read one after another; structured columns become JSON text."""
-    columns = Columns(reading.mapping, reading.exact)
+    columns = LearnedColumns(reading.mapping, reading.exact)
     surveys: list[_Survey] = []
     forms = Forms({})
     small_chunk = FEW if len(files) > MANY else 0
@@ -501,7 +501,9 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
 class _Survey:
     """One pass over a file: finds its columns, chunks, bad lines and oddities."""
 
-    def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, small_chunk: int) -> None:
+    def __init__(
+        self, source: Source, reading: Reading, columns: LearnedColumns, forms: Forms, small_chunk: int
+    ) -> None:
         self.forms = forms
         self._source, self._reading, self._columns, self._small_chunk = source, reading, columns, small_chunk
         self._reader = LineReader(reading)
