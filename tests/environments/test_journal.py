@@ -294,16 +294,25 @@ def test_a_journal_of_which_only_the_first_half_line_is_there_begins_again(tmp_p
     assert len(lines(tmp_path)) == 3
 
 
-def test_a_line_that_the_disk_spoilt_is_a_rollout_to_run_again(tmp_path):
+def test_a_line_that_is_no_rollout_is_a_rollout_to_run_again(tmp_path):
+    spoilt = [
+        lambda line, _: b"\x00" * len(line),
+        lambda *_: b'{"rollout": 99, "state": {}}',
+        lambda *_: b"[]",
+        *(
+            lambda _, number, fields=fields: b'{"rollout": %d, "state": %s}' % (number, fields)
+            for fields in (b"null", b"{}", b'{}, "as_given": 5')
+        ),
+    ]
     with Loopback() as server:
         outputs = played(server, tmp_path)
-        whole = (tmp_path / "rollouts.jsonl").read_bytes().split(b"\n")
-        whole[2] = b"\x00" * len(whole[2])
-        whole[3] = b'{"rollout": 99, "state": {}}'
-        (tmp_path / "rollouts.jsonl").write_bytes(b"\n".join(whole))
+        head, *whole = (tmp_path / "rollouts.jsonl").read_bytes().splitlines()
+        for place, spoil in enumerate(spoilt):
+            whole[place] = spoil(whole[place], json.loads(whole[place])["rollout"])
+        (tmp_path / "rollouts.jsonl").write_bytes(b"\n".join([head, *whole, b""]))
         before = len(server.requests)
         assert lasting(played(server, tmp_path)) == lasting(outputs)
-        assert len(server.requests) - before == 4
+        assert len(server.requests) - before == 2 * len(spoilt)
 
 
 def test_what_cannot_be_saved_as_it_is_is_told_and_kept_in_memory(tmp_path, caplog):
@@ -391,24 +400,6 @@ def test_reward_functions_that_changed_are_told(tmp_path, caplog):
         for given, told in ((1.0, False), (1.0, False), (2.0, True)):
             played(server, tmp_path, env(rubric=rubric(given)))
             assert ("reward functions have changed" in caplog.text) == told
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"rollout": 0, "state": null}',
-        '{"rollout": 0, "state": {}, "as_given": 5}',
-        '{"rollout": 0, "state": {}}',
-        "[]",
-    ],
-)
-def test_a_line_that_is_no_rollout_is_a_rollout_to_run_again(tmp_path, line):
-    with Loopback() as server:
-        played(server, tmp_path)
-        there = lines(tmp_path)
-        at = next(number for number, one in enumerate(there) if one.startswith('{"rollout": 0,'))
-        (tmp_path / "rollouts.jsonl").write_text("\n".join([*there[:at], line, *there[at + 1 :], ""]))
-        assert lasting(played(server, tmp_path)) == lasting(played(server, tmp_path / "whole"))
 
 
 def test_an_error_of_scoring_is_gone_when_the_rollout_is_scored(tmp_path):

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import functools
 import logging
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -253,8 +254,7 @@ class Spelled:
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("how", ["sync", "async", "awaitable"])
-def test_an_answer_is_a_finite_number_and_no_text_that_spells_one(how, value, reward, error):
+def test_an_answer_is_a_finite_number_and_no_text_that_spells_one(value, reward, error):
     def func(completion):
         if isinstance(value, BaseException):
             raise value
@@ -267,8 +267,8 @@ def test_an_answer_is_a_finite_number_and_no_text_that_spells_one(how, value, re
         return later(completion)
 
     func_of.__name__ = later.__name__ = "func"
-    asked = {"sync": func, "async": later, "awaitable": func_of}[how]
-    assert reward_of(asked) == (reward, error and f"func: {error}")
+    for asked in (func, later, func_of):
+        assert reward_of(asked) == (reward, error and f"func: {error}")
 
 
 def test_an_error_is_logged_and_told_once(caplog):
@@ -288,7 +288,7 @@ def test_an_error_is_logged_and_told_once(caplog):
     assert state["error"] == "before\nbroken: ValueError: no way"
     assert len(caplog.records) == 3  # twice alone, once of 3
     assert {record.message.partition("\n")[0] for record in caplog.records} == {"broken: ValueError: no\\nway"}
-    assert "test_rubric.py, line 276: raise ValueError" in caplog.records[-1].message
+    assert re.search(r"test_rubric\.py, line \d+: raise ValueError", caplog.records[-1].message)
 
 
 async def some_turns():
