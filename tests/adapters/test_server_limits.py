@@ -249,11 +249,8 @@ def test_more_rows_than_may_ever_wait_are_too_many(start):
 def test_a_row_of_which_checks_would_read_too_much_has_an_error_and_the_others_a_reward(start, padding):
     client = start(limits=ServerLimits(row_values=50))
     rows = [
-        ROW,
-        ROW | {"answer": ["a"] * 60},
-        ROW | {"answer": [{"a": ["a"] * 30}] * 3},
-        ROW | {"unread": ["a"] * 60},
-        ROW | {"completion": "a" * 1_000_001 + "\U0001f600"} if padding else ROW,
+        *(ROW, ROW | {"answer": ["a"] * 60}, ROW | {"answer": [{"a": ["a"] * 30}] * 3}),
+        *(ROW | {"unread": ["a"] * 60}, ROW | {"completion": "a" * 1_000_001 + "\U0001f600"} if padding else ROW),
         ROW | {"completion": "apple" + "é" * padding},
     ]
     status, answer = client.ask("/reward", {"rows": rows})

@@ -367,10 +367,7 @@ def test_a_stream_without_an_end_is_no_answer():
 @pytest.mark.parametrize(
     "choices",
     [
-        ["x"],
-        {"0": {}},
-        [{"index": "a"}],
-        [{"index": 0, "delta": "hello", "finish_reason": "stop"}],
+        *(["x"], {"0": {}}, [{"index": "a"}], [{"index": 0, "delta": "hello", "finish_reason": "stop"}]),
         [{"index": 0, "delta": {"tool_calls": [None]}, "finish_reason": "stop"}],
         [{"index": 0, "delta": {"tool_calls": {"a": 1}}, "finish_reason": "stop"}],
         [{"index": 0, "delta": {"content": 5}}, {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}],

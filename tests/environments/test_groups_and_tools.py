@@ -85,10 +85,7 @@ def test_functions_of_whole_groups_are_scored_by_task():
     group = assay.EnvGroup([env_of("a", func=best), env_of("b")])
     assert group.rubric.has_group_funcs
     assert played(group, inputs=group.get_eval_inputs(rollouts_per_example=2))[0].metrics["best"] == [
-        1.0,
-        0.0,
-        0.0,
-        0.0,
+        *(1.0, 0.0, 0.0, 0.0),
     ]
 
 

@@ -37,12 +37,7 @@ NO_NUMBERS = [
 NO_NUMBERS += [float("nan"), Decimal("NaN"), Decimal("sNaN"), 10**400, object()]
 NUMBERS = [0.5, Decimal("0.5"), Fraction(1, 2), np.float32(0.5), np.array(0.5)]
 RAISED = [
-    GeneratorExit,
-    SystemExit,
-    OddError,
-    asyncio.CancelledError,
-    StopIteration,
-    pl.exceptions.PanicException,
+    *(GeneratorExit, SystemExit, OddError, asyncio.CancelledError, StopIteration, pl.exceptions.PanicException),
     ValueError,
 ]
 

@@ -17,18 +17,8 @@ from assay.testing import assert_fn_conforms, assert_plan_conforms, hostile_text
 
 CALL = {"tool": "click", "ref": "x"}
 LISTS = [
-    ["a", "b"],
-    ["", None],
-    ["A", 1, 1.0, True],
-    [["a", ["x"]], "b"],
-    [None],
-    [],
-    [[], [None]],
-    ["[", "a"],
-    ["(", "a("],
-    ["\ud800", '"', "]", "null"],
-    [{"tool": "click"}, CALL],
-    [CALL, "no call"],
+    *(["a", "b"], ["", None], ["A", 1, 1.0, True], [["a", ["x"]], "b"], [None], [], [[], [None]], ["[", "a"]),
+    *(["(", "a("], ["\ud800", '"', "]", "null"], [{"tool": "click"}, CALL], [CALL, "no call"]),
     [float("nan"), float("inf"), 10**30, -0.0],
 ]
 TEXTS = ["a", "A", "b", "x", "1", "1.0", "True", "nan", "[", "", "�", json.dumps(CALL), "['a', 'b']", "None"]

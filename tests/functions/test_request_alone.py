@@ -16,14 +16,10 @@ from assay.testing import assert_plan_conforms
 from assay.values.rows import from_rows
 
 LONELY = [
-    {"completion": "42", "expected": 42},
-    {"completion": "1.5", "expected": 1.5},
-    {"completion": "1.0", "expected": 1.0},
-    {"completion": "True", "expected": True},
-    {"completion": "a", "expected": "a"},
-    {"completion": "{'a': 1}", "expected": {"a": 1}},
-    {"completion": "1", "expected": [2, 1]},
-    {"completion": "1.5", "expected": Decimal("1.5")},
+    *({"completion": "42", "expected": 42}, {"completion": "1.5", "expected": 1.5}),
+    *({"completion": "1.0", "expected": 1.0}, {"completion": "True", "expected": True}),
+    *({"completion": "a", "expected": "a"}, {"completion": "{'a': 1}", "expected": {"a": 1}}),
+    *({"completion": "1", "expected": [2, 1]}, {"completion": "1.5", "expected": Decimal("1.5")}),
     {"completion": "2.25", "expected": Decimal("2.25")},
     {"completion": "A", "expected": "a", "params": {"ignore_case": "yes"}},
     {"completion": "a", "expected": "a", "params": {"ignore_case": 0, "n": 2}},
@@ -208,12 +204,8 @@ def test_one_row_with_a_long_gold_is_scored_as_two_are():
 
 
 GOLDS_WITH_NULLS = [
-    {"tool": "click", "text": None},
-    {"tool": "click", "text": None, "ref": {"a": [None, {"b": None}]}},
-    [None, 1],
-    "text",
-    1,
-    None,
+    *({"tool": "click", "text": None}, {"tool": "click", "text": None, "ref": {"a": [None, {"b": None}]}}),
+    *([None, 1], "text", 1, None),
 ]
 
 

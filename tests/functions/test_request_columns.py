@@ -87,15 +87,9 @@ def test_verifiers_that_differ_in_their_gold_only(verifier):
 
 
 _PARAMS = [
-    '{"n": %d, "ignore_case": true}',
-    '{"ignore_case":false,"n":%d}',
-    '{"n": {"ignore_case": 1, "m": %d}}',
-    '{"n": "ignore_case", "m": %d}',
-    '{"n": "ignore_case", "ignore_case": %d}',
-    '{"ignore_case": [%d]}',
-    '{"ignore_case": 0.0, "n": %d}',
-    '{"\\u0069gnore_case": %d}',
-    '{"ignore_case": "", "ignore_case": %d}',
+    *('{"n": %d, "ignore_case": true}', '{"ignore_case":false,"n":%d}', '{"n": {"ignore_case": 1, "m": %d}}'),
+    *('{"n": "ignore_case", "m": %d}', '{"n": "ignore_case", "ignore_case": %d}', '{"ignore_case": [%d]}'),
+    *('{"ignore_case": 0.0, "n": %d}', '{"\\u0069gnore_case": %d}', '{"ignore_case": "", "ignore_case": %d}'),
     '{"é": %d, "ignore_case": -0}',
 ]
 
@@ -118,13 +112,7 @@ def test_every_row_has_params_of_its_own(monkeypatch, how):
 
 def test_a_gold_that_is_an_object_stays_text():
     texts = [
-        '{"a": 1.50}',
-        '{"a": {"b": 1}}',
-        '{"a": "}"}',
-        '{"a": 1, "a": 2}',
-        "{}",
-        '{"a": [1, 2]}',
-        '{"a" 1}',
+        *('{"a": 1.50}', '{"a": {"b": 1}}', '{"a": "}"}', '{"a": 1, "a": 2}', "{}", '{"a": [1, 2]}', '{"a" 1}'),
         "[1]",
     ]
     rows = [
@@ -152,8 +140,7 @@ FEW = [
     {"completion": "b", "verifier": '{"fn_name": "mine", "expected": {"a": 1}}'},
     {"completion": "c", "verifier": '{"fn_name": "mine"}'},
     {"completion": None, "verifier": '{"fn_name": "mine"}'},
-    {"completion": "b", "verifier": '{"fn_name": "nobody"}'},
-    {"completion": "b", "verifier": None},
+    *({"completion": "b", "verifier": '{"fn_name": "nobody"}'}, {"completion": "b", "verifier": None}),
     {"completion": "b", "verifier": "["},
 ]
 

@@ -22,11 +22,8 @@ from evals.record import DummyRecorder, LocalRecorder  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SAMPLES = [
-    {"input": "4", "ideal": "4"},
-    {"input": [{"role": "user", "content": "5"}], "ideal": ["4"]},
-    {"input": "5 or so", "ideal": ["4", "5"]},
-    {"input": "4"},
-    {"input": "", "ideal": "4"},
+    *({"input": "4", "ideal": "4"}, {"input": [{"role": "user", "content": "5"}], "ideal": ["4"]}),
+    *({"input": "5 or so", "ideal": ["4", "5"]}, {"input": "4"}, {"input": "", "ideal": "4"}),
 ]
 REWARDS = [1.0, 0.25, 1.0, None, None]
 

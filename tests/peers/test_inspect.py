@@ -218,16 +218,7 @@ def test_scores_need_the_names_of_the_samples(tmp_path):
     write_eval_log(log_of(SAMPLES[:1]), str(tmp_path / "sums.eval"))
     (tmp_path / "v.json").write_text(json.dumps(SPEC))
     command = [
-        sys.executable,
-        "-m",
-        "assay",
-        "score",
-        "sums.eval",
-        "-s",
-        "v.json",
-        "-o",
-        "scores.jsonl",
-        "--keep",
+        *(sys.executable, "-m", "assay", "score", "sums.eval", "-s", "v.json", "-o", "scores.jsonl", "--keep"),
         "level",
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

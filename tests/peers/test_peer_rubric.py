@@ -125,19 +125,8 @@ group = vf.RubricGroup([functions, plain])
 nested = vf.RubricGroup([vf.RubricGroup([doubled, formats]), subclass, empty, broken])
 """
 RUBRICS = [
-    *(
-        "functions",
-        "formats",
-        "broken",
-        "awaited",
-        "plain",
-        "named",
-        "judging",
-        "subclass",
-        "doubled",
-        "strict",
-        "ranked",
-    ),
+    *("functions", "formats", "broken", "awaited", "plain", "named", "judging", "subclass", "doubled", "strict"),
+    "ranked",
     *("empty", "group", "nested"),
 ]
 ROWS = [

@@ -1153,11 +1153,7 @@ def states():
         (state,) = group.generate_sync(group.get_dataset(), client_of(server), "m").state
     assert {"prompt", "completion", "info", "responses", "timing"} <= {*state}
     assert [state[name] for name in ("answer", "task", "example_id", "turn", "tools_called")] == [
-        "4",
-        "tools",
-        0,
-        2,
-        ["look"],
+        *("4", "tools", 0, 2, ["look"]),
     ]
     assert all(isinstance(milliseconds, float) for milliseconds in state["timing"].values())
 

@@ -271,22 +271,7 @@ def test_thoughts_are_warned_of_once(caplog):
 PIECES = ["<a>", "</a>", "<b>", "</b>", *"</>ab1 \n\x1c\x85\u2003\ufeff\ud800"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 NAMES = [
-    "a",
-    "b",
-    "",
-    "a b",
-    "/a",
-    "<a>",
-    "a.",
-    "[ab]",
-    "(a|b)",
-    "(?:a|b)",
-    r"\w",
-    "a|b",
-    "a+",
-    "a?",
-    "(a)?b",
-    "^a",
+    *("a", "b", "", "a b", "/a", "<a>", "a.", "[ab]", "(a|b)", "(?:a|b)", r"\w", "a|b", "a+", "a?", "(a)?b", "^a"),
     "a$",
 ]
 NAMES.append("a{1}")

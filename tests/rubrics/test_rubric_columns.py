@@ -127,9 +127,7 @@ def test_chats_with_tool_calls(rubric):
 @pytest.mark.parametrize(
     "more",
     [
-        {},
-        {"id": 1},
-        {"info": '{"n": [1, null]}', "state": '{"turn": 3, "left": 1}'},
+        *({}, {"id": 1}, {"info": '{"n": [1, null]}', "state": '{"turn": 3, "left": 1}'}),
         {"info": {"n": None, "m": {"a": None, "b": [1]}}, "state": {"turn": 2}},
         {"info": "no object", "state": "no object", "task": "math"},
         {"info": None, "state": None, "example_id": None},

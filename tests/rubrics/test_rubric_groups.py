@@ -139,9 +139,7 @@ def test_an_answer_for_one_rollout_that_cannot_be_read_is_its_own():
     scores, errors = score(Rubric([lambda completions: [1, "x", float("nan"), 2]]), ["a"] * 4, example_ids=[1] * 4)
     assert scores.reward == [1.0, 0.0, 0.0, 2.0]
     assert [error and error.partition(": ")[2] for error in errors] == [
-        None,
-        "ValueError: the reward is not a finite number",
-        "ValueError: the reward is not a finite number",
+        *(None, "ValueError: the reward is not a finite number", "ValueError: the reward is not a finite number"),
         None,
     ]
 
