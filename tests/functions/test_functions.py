@@ -18,9 +18,9 @@ def registry(monkeypatch):
     monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
 
 
-@pytest.mark.parametrize(
-    ("output", "expected", "params", "reward"),
-    [
+CLICK = {"tool": "click", "action": "left", "coordinate": [100, 200]}
+CASES = {
+    "exact_match": [
         (" 42\n", "42", {}, 1.0),
         ("42", 42, {}, 1.0),
         ("0", 0, {}, 1.0),
@@ -35,14 +35,7 @@ def registry(monkeypatch):
         ("None", None, {}, 0.0),
         ("{'a': 1}", {"a": 1}, {}, 1.0),
     ],
-)
-def test_exact_match(output, expected, params, reward):
-    assert fns.exact_match(output, expected, params) == reward
-
-
-@pytest.mark.parametrize(
-    ("output", "expected", "params", "reward"),
-    [
+    "contains": [
         ("it is 42.", 42, {}, 1.0),
         ("it is 42.", "", {}, 0.0),
         ("it is 42.", None, {}, 0.0),
@@ -53,14 +46,7 @@ def test_exact_match(output, expected, params, reward):
         ("a", " ", {}, 0.0),
         (" ", " ", {}, 1.0),
     ],
-)
-def test_contains(output, expected, params, reward):
-    assert fns.contains(output, expected, params) == reward
-
-
-@pytest.mark.parametrize(
-    ("output", "expected", "params", "reward"),
-    [
+    "regex_match": [
         ("Order 4412", r"\d{4}", {}, 1.0),
         ("order", "Order", {}, 0.0),
         ("order", "Order", {"ignore_case": True}, 1.0),
@@ -70,22 +56,7 @@ def test_contains(output, expected, params, reward):
         ("abab", r"(ab)\1", {}, 1.0),
         ("done\n", "done$", {}, 1.0),
     ],
-)
-def test_regex_match(output, expected, params, reward):
-    assert fns.regex_match(output, expected, params) == reward
-
-
-def test_a_pattern_that_python_refuses_raises():
-    with pytest.raises(re.error):
-        fns.regex_match("a", "(", {})
-
-
-CLICK = {"tool": "click", "action": "left", "coordinate": [100, 200]}
-
-
-@pytest.mark.parametrize(
-    ("output", "expected", "params", "reward"),
-    [
+    "tool_calls_match": [
         ('{"tool": "click", "action": "left", "coordinate": [100, 200]}', CLICK, {}, 1.0),
         ('```json\n{"tool": "click", "action": "left", "coordinate": [125, 175]}\n```', CLICK, {}, 1.0),
         ('```\n{"tool": "click", "action": "left", "coordinate": [126, 200]}\n```', CLICK, {}, 0.0),
@@ -113,9 +84,18 @@ CLICK = {"tool": "click", "action": "left", "coordinate": [100, 200]}
         ('{"tool": "a"}', None, {}, 0.0),
         ("{}", {}, {}, 1.0),
     ],
-)
-def test_tool_calls_match(output, expected, params, reward):
-    assert fns.tool_calls_match(output, expected, params) == reward
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_of_ours(name):
+    for output, expected, params, reward in CASES[name]:
+        assert fns.get(name)(output, expected, params) == reward, (output, expected, params)
+
+
+def test_a_pattern_that_python_refuses_raises():
+    with pytest.raises(re.error):
+        fns.regex_match("a", "(", {})
 
 
 def test_an_unknown_name_lists_those_there_are():

@@ -92,22 +92,22 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("column", ["expected", "answer", "target", "verifier"])
 @pytest.mark.parametrize("kind", FRAMES)
-def test_lists_and_arrays_of_a_table_are_lists_of_golds(kind, column):
+def test_lists_and_arrays_of_a_table_are_lists_of_golds(kind):
     golds = FRAMES[kind]
     texts = [str(golds_of(gold)[-1]) if gold is not None and golds_of(gold) else "x" for gold in golds.to_list()]
     name = "exact_match"
     if kind == "calls":
         name, texts = "tool_calls_match", ['{"tool": "b"}', '{"tool": "c"}', "x", "x"]
-    frame = pl.DataFrame({"completion": texts, column: golds})
-    if column == "verifier":
-        frame = frame.with_columns(pl.struct(expected="verifier").alias("verifier"))
-    plan = assay.compile(None, frame, verifier_name=name, keep=[])
-    scored = plan.score(frame)
-    assert scored["reward"].to_list() == [1.0, 1.0, None, None]
-    assert scored["error"].to_list() == [None, None, "expected is missing", "expected is missing"]
-    assert scored.to_dicts() == score_rows(frame.to_dicts(), [on_row(name)])
+    for column in ("expected", "answer", "target", "verifier"):
+        frame = pl.DataFrame({"completion": texts, column: golds})
+        if column == "verifier":
+            frame = frame.with_columns(pl.struct(expected="verifier").alias("verifier"))
+        plan = assay.compile(None, frame, verifier_name=name, keep=[])
+        scored = plan.score(frame)
+        assert scored["reward"].to_list() == [1.0, 1.0, None, None], column
+        assert scored["error"].to_list() == [None, None, "expected is missing", "expected is missing"]
+        assert scored.to_dicts() == score_rows(frame.to_dicts(), [on_row(name)])
 
 
 def test_arrays_in_rows_of_python_are_lists_of_golds():

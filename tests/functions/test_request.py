@@ -80,15 +80,14 @@ def test_rows_come_from_files(tmp_path, ending):
     assert rewards(path) == SCORED
 
 
-@pytest.mark.parametrize("gold", some([*SCALARS, *STRUCTURES]), ids=repr)
-def test_expected_is_any_json_value_and_compared_as_its_str(gold):
-    said = str(gold)
-    row = {"completion": f" {said} ", "verifier": {"fn_name": "exact_match", "expected": gold}}
-    flat = {"completion": f" {said} ", "fn_name": "exact_match", "expected": gold}
-    wanted = (None, "expected is missing", None) if gold is None else (1.0, None, "exact_match")
-    assert rewards([row]) == [wanted]
-    assert rewards([flat, {**flat, "expected": [1]}])[0] == wanted
-    assert rewards([flat, {**flat, "expected": "a string"}])[0] == wanted
+def test_expected_is_any_json_value_and_compared_as_its_str():
+    for gold in (*SCALARS, *STRUCTURES):
+        row = {"completion": f" {gold} ", "verifier": {"fn_name": "exact_match", "expected": gold}}
+        flat = {"completion": f" {gold} ", "fn_name": "exact_match", "expected": gold}
+        wanted = (None, "expected is missing", None) if gold is None else (1.0, None, "exact_match")
+        assert rewards([row]) == [wanted], gold
+        for other in ([1], "a string"):
+            assert rewards([flat, {**flat, "expected": other}])[0] == wanted, (gold, other)
 
 
 @pytest.mark.parametrize("values", [[1, 2], [1.5, None], [True, False], [["a"], None], [{"a": 1, "b": None}, {"b": 2}]])

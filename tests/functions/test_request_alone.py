@@ -32,14 +32,15 @@ def registry(monkeypatch):
     monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
 
 
-@pytest.mark.parametrize("pair", [(a, (a + by) % len(LONELY)) for a in range(len(LONELY)) for by in (1, 4, 7)], ids=str)
-def test_no_row_changes_what_another_one_expects(pair, tmp_path):
-    rows = [LONELY[at] for at in pair]
-    assert assay.score(rows, verifier_name="exact_match")["reward"].to_list() == [1.0, 1.0]
-    if all(not isinstance(row["expected"], Decimal) for row in rows):
-        path = tmp_path / "rows.jsonl"
-        path.write_text("\n".join(map(json.dumps, rows)))
-        assert assay.score(path, verifier_name="exact_match")["reward"].to_list() == [1.0, 1.0]
+@pytest.mark.parametrize("by", [1, 4, 7])
+def test_no_row_changes_what_another_one_expects(by, tmp_path):
+    for first, row in enumerate(LONELY):
+        rows = [row, LONELY[(first + by) % len(LONELY)]]
+        assert assay.score(rows, verifier_name="exact_match")["reward"].to_list() == [1.0, 1.0], rows
+        if all(not isinstance(row["expected"], Decimal) for row in rows):
+            path = tmp_path / "rows.jsonl"
+            path.write_text("\n".join(map(json.dumps, rows)))
+            assert assay.score(path, verifier_name="exact_match")["reward"].to_list() == [1.0, 1.0], rows
 
 
 def test_falsy_params_stay_falsy_beside_strings(tmp_path):

@@ -60,7 +60,6 @@ def raising(wrong):
 TEXTS = ["a", "aa", "aaa", "aaaa", "b"]
 
 
-@pytest.mark.parametrize("func", [longest, longest_later, longest_awaited])
 @pytest.mark.parametrize(
     ("ids", "wanted"),
     [
@@ -71,17 +70,18 @@ TEXTS = ["a", "aa", "aaa", "aaaa", "b"]
         ([[1], [2], [1], [2], [2]], [0, 0, 1, 1, 0]),
     ],
 )
-def test_rollouts_of_one_example_have_one_id_else_one_prompt(func, ids, wanted):
-    rubric = Rubric([length, func], [0.0, 1.0])
-    assert rubric.has_group_funcs
-    scores, errors = score(rubric, TEXTS, example_ids=ids)
-    assert scores.reward == wanted
-    assert scores.metrics == {"length": [1.0, 2.0, 3.0, 4.0, 1.0], func.__name__: wanted}
-    assert errors == [None] * 5
+def test_rollouts_of_one_example_have_one_id_else_one_prompt(ids, wanted):
     rows = [{"completion": text, "prompt": f"p{at % 2}"} for at, text in enumerate(TEXTS)]
     if ids is not None:
         rows = [row | {"example_id": ident} for row, ident in zip(rows, ids, strict=True)]
-    assert assay.score(rows, rubric)["reward"].to_list() == wanted
+    for func in (longest, longest_later, longest_awaited):
+        rubric = Rubric([length, func], [0.0, 1.0])
+        assert rubric.has_group_funcs
+        scores, errors = score(rubric, TEXTS, example_ids=ids)
+        assert scores.reward == wanted
+        assert scores.metrics == {"length": [1.0, 2.0, 3.0, 4.0, 1.0], func.__name__: wanted}
+        assert errors == [None] * 5
+        assert assay.score(rows, rubric)["reward"].to_list() == wanted
 
 
 def test_prompts_are_the_same_when_their_messages_are():
