@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 from cases import sized
+from reward_client import Client, served
 from waiting import PATIENCE, until
 
 import assay
@@ -22,7 +22,7 @@ from assay.compiling.plan import Plan
 from assay.errors import UsageError
 
 pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
-uvicorn = pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
+pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
 
 SPEC = {
     "id": "math",
@@ -33,46 +33,10 @@ SPEC = {
 }
 
 
-class Client:
-    def __init__(self, port):
-        self.port = port
-
-    def ask(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            connection.close()
-
-    def post(self, path, content, **headers):
-        status, text = self.ask("POST", path, json.dumps(content), **headers)
-        return status, json.loads(text)
-
-
 @pytest.fixture
 def start():
-    """Start a server in a thread; return a client."""
-    servers = []
-
-    def start(**options):
-        listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        quiet = {"log_level": "error", "access_log": False, "timeout_graceful_shutdown": 5}
-        server = uvicorn.Server(uvicorn.Config(reward_app(SPEC, **options), **quiet))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        servers.append((server, thread, listener))
-        until(lambda: server.started)
-        return Client(listener.getsockname()[1])
-
-    yield start
-    for server, thread, listener in servers:
-        server.should_exit = True
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-        listener.close()
+    with served(SPEC) as start:
+        yield start
 
 
 def test_rewards_are_those_of_score(start):
@@ -130,7 +94,7 @@ def test_a_token_is_asked_for(start):
 def test_a_large_body_is_refused_whether_its_length_is_known_or_not(start):
     client = start(limits=ServerLimits(body=1000))
     assert client.post("/reward", {"completion": "4" * 2000})[0] == 413
-    with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as connection:
+    with client.connect() as connection:
         connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         connection.sendall(b"400\r\n" + b"4" * 1024 + b"\r\n" + b"400\r\n" + b"4" * 1024 + b"\r\n")
         assert b"413" in connection.recv(100)
@@ -151,9 +115,7 @@ def statuses(client):
 def begun(client, count, start):
     """Connections that send the beginning of a request of 100 bytes."""
     with contextlib.ExitStack() as open_connections:
-        address = ("127.0.0.1", client.port)
-        connect = partial(socket.create_connection, address, timeout=PATIENCE)
-        connections = [open_connections.enter_context(connect()) for _ in range(count)]
+        connections = [open_connections.enter_context(client.connect()) for _ in range(count)]
         for connection in connections:
             connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + start)
         yield connections
@@ -198,7 +160,7 @@ def test_many_clients_among_broken_ones_get_their_own_answers(start):
 
     def cut(at):
         while not ends.wait(0.05):
-            with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as connection:
+            with client.connect() as connection:
                 connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + b"4" * at)
 
     def large(_):

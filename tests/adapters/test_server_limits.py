@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 from cases import sized
+from reward_client import Client, served
 
 import assay
 from assay.adapters.bodies import Bodies, Body, Refused, ServerLimits, Structure, row_problem
 from harness.bodies import SHAPES, content_of
 
 pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
-uvicorn = pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
+pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
 
-from assay.adapters.connections import Connection, connection_class  # noqa: E402
-from assay.adapters.reward_server import reward_app  # noqa: E402  (without the packages, there is no server)
-from assay.compiling.plan import Plan  # noqa: E402
+from assay.adapters.connections import Connection
+from assay.compiling.plan import Plan
 
 SPEC = {
     "id": "v",
@@ -165,56 +165,10 @@ def test_a_body_for_which_there_is_no_room_is_refused_in_the_end():
 # ── requests ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Client:
-    def __init__(self, port, connections):
-        self.port = port
-        self.connections = connections
-
-    def ask(self, path, body, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request("POST", path, body if isinstance(body, bytes) else json.dumps(body), headers)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-
-    def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
-
-
 @pytest.fixture
 def start():
-    """Start a server in a thread, with the connections of ``assay serve``; return a client."""
-    servers = []
-
-    def start(spec=SPEC, most=1000, answer_seconds=60.0, **options):
-        listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-        config = uvicorn.Config(
-            reward_app(spec, **options),
-            http=connection_class(60.0, answer_seconds),
-            limit_concurrency=most,
-            log_level="error",
-            access_log=False,
-        )
-        server, ready = uvicorn.Server(config), threading.Event()
-        begin = server.startup
-
-        async def startup(sockets=None):
-            await begin(sockets=sockets)
-            ready.set()
-
-        server.startup = startup
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        servers.append((server, thread, listener))
-        assert ready.wait(60)
-        return Client(listener.getsockname()[1], config.http)
-
-    yield start
-    for server, thread, listener in servers:
-        server.should_exit = True
-        thread.join(60)
-        assert not thread.is_alive()
-        listener.close()
+    with served(SPEC) as start:
+        yield start
 
 
 def test_a_body_of_many_values_is_refused_before_it_is_parsed(start, monkeypatch):
@@ -222,25 +176,25 @@ def test_a_body_of_many_values_is_refused_before_it_is_parsed(start, monkeypatch
     monkeypatch.setattr(Body, "parsed", lambda body: parsed.append(body) or ROW)
     client = start()
     for unit in (b"[],", b"{},", b'"",', b"1,", b'{"a":[]},'):
-        status, answer = client.ask("/reward", b'{"answer":[' + unit * 400_000 + b"1]}")
+        status, answer = client.post("/reward", b'{"answer":[' + unit * 400_000 + b"1]}")
         assert status == 413
         error = r"The body has [\d,]+ JSON values or more; at most [\d,]+ are read of [\d,]+ bytes. Send fewer rows, .+ --max-values."
         assert re.fullmatch(error, answer["error"])
-    status, answer = client.ask("/reward", b"[" * 101 + b"]" * 101)
+    status, answer = client.post("/reward", b"[" * 101 + b"]" * 101)
     assert (status, answer) == (400, {"error": "The body is nested 101 levels deep or deeper; at most 100 are read."})
     assert not parsed
-    assert client.ask("/reward", b'{"answer":[' + b"1," * 49_997 + b'"' + b" " * 100_000 + b'"]}')[0] == 200
+    assert client.post("/reward", b'{"answer":[' + b"1," * 49_997 + b'"' + b" " * 100_000 + b'"]}')[0] == 200
 
 
 def test_a_larger_body_may_have_more_values_if_they_are_large(start):
     client = start(limits=ServerLimits(values=1000), strict=False)
     long, short = json.dumps([["a" * 40] * 2000]).encode(), json.dumps([["a"] * 2000]).encode()
-    assert client.ask("/reward", b'{"other": ' + long + b"}")[0] == 200
-    assert client.ask("/reward", b'{"other": ' + short + b"}")[0] == 413
+    assert client.post("/reward", b'{"other": ' + long + b"}")[0] == 200
+    assert client.post("/reward", b'{"other": ' + short + b"}")[0] == 413
 
 
 def test_more_rows_than_may_ever_wait_are_too_many(start):
-    status, answer = start(limits=ServerLimits(rows=4)).ask("/reward", {"rows": [ROW] * 5})
+    status, answer = start(limits=ServerLimits(rows=4)).post("/reward", {"rows": [ROW] * 5})
     assert status == 413
     assert answer["error"] == "The body has 5 rows; at most 4 may wait to be scored (--max-waiting)."
 
@@ -253,7 +207,7 @@ def test_a_row_of_which_checks_would_read_too_much_has_an_error_and_the_others_a
         *(ROW | {"unread": ["a"] * 60}, ROW | {"completion": "a" * 1_000_001 + "\U0001f600"} if padding else ROW),
         ROW | {"completion": "apple" + "é" * padding},
     ]
-    status, answer = client.ask("/reward", {"rows": rows})
+    status, answer = client.post("/reward", {"rows": rows})
     assert status == 200
     rewards = [1.0, None, None, 1.0, None if padding else 1.0, 0.5 if padding else 1.0]
     assert [result["reward"] for result in answer["results"]] == rewards
@@ -262,7 +216,7 @@ def test_a_row_of_which_checks_would_read_too_much_has_an_error_and_the_others_a
     if padding:
         assert "A text of 1,000,002 characters takes 4 MB of memory" in answer["results"][4]["error"]
     queries = {"query": ["apple", "apple"], "labels": ["apple", ["apple"] * 60]}
-    status, answer = client.ask("/get_reward", queries | {"prompts": ["", "" + " " * padding]})
+    status, answer = client.post("/get_reward", queries | {"prompts": ["", "" + " " * padding]})
     assert answer["rewards"] == [1.0, 0.0]
     assert answer["extra_logs"]["exceptions"] == [0.0, 1.0]
 
@@ -274,11 +228,11 @@ def test_large_bodies_are_scored_as_small_ones_are(start):
         for at in range(90)
     ]
     expected = assay.score(rows, SPEC, keep=()).to_dicts()
-    assert client.ask("/reward", {"rows": rows}) == (200, {"results": expected})
+    assert client.post("/reward", {"rows": rows}) == (200, {"results": expected})
     queries = [f"<s>{'?' * 9000} {row['completion']}</s>" for row in rows]
     body = {"query": queries, "prompts": ["?" * 9000] * 90, "labels": [row["answer"] for row in rows]}
     expected = [row["reward"] or 0.0 for row in assay.score(rows, SPEC, keep=()).to_dicts()]
-    assert client.ask("/get_reward", body)[1]["rewards"] == expected
+    assert client.post("/get_reward", body)[1]["rewards"] == expected
 
 
 def test_a_function_sees_the_row_of_a_large_body_alone(start):
@@ -289,7 +243,7 @@ def test_a_function_sees_the_row_of_a_large_body_alone(start):
         return 1.0
 
     rubric = assay.Rubric(funcs=[length], weights=[1.0])
-    status, answer = start(rubric).ask("/reward", {"completion": "a" * 400_000})
+    status, answer = start(rubric).post("/reward", {"completion": "a" * 400_000})
     assert (status, answer["reward"]) == (200, 1.0)
     assert len(seen) == 1
 
@@ -308,11 +262,11 @@ def test_a_small_request_is_answered_while_a_large_one_is_parsed_or_scored(start
     monkeypatch.setattr(owner, name, slow)
     client = start()
     with ThreadPoolExecutor(1) as thread:
-        large = thread.submit(client.ask, "/reward", {"completion": "apple" * 100_000, "answer": "apple"})
+        large = thread.submit(client.post, "/reward", {"completion": "apple" * 100_000, "answer": "apple"})
         try:
             assert begun.wait(60)
-            assert client.ask("/reward", ROW)[1]["reward"] == 1.0
-            assert client.ask("/get_reward", {"query": ["apple"], "labels": ["apple"]})[1]["rewards"] == [1.0]
+            assert client.post("/reward", ROW)[1]["reward"] == 1.0
+            assert client.post("/get_reward", {"query": ["apple"], "labels": ["apple"]})[1]["rewards"] == [1.0]
             assert not large.done()
         finally:
             may_go_on.set()
@@ -321,10 +275,10 @@ def test_a_small_request_is_answered_while_a_large_one_is_parsed_or_scored(start
 
 def test_a_refusal_reaches_a_client_that_still_sends(start):
     client = start(token="secret")  # noqa: S106  (of this test)
-    assert client.ask("/reward", b'"' + b"a" * 3_000_000 + b'"')[0] == 401
+    assert client.post("/reward", b'"' + b"a" * 3_000_000 + b'"')[0] == 401
     header = {"Authorization": "Bearer secret"}
-    assert client.ask("/reward", b"[" * 3_000_000, **header)[0] == 400
-    assert client.ask("/reward", b"[" + b"1," * 1_500_000 + b"1]", **header)[0] == 413
+    assert client.post("/reward", b"[" * 3_000_000, **header)[0] == 400
+    assert client.post("/reward", b"[" + b"1," * 1_500_000 + b"1]", **header)[0] == 413
 
 
 def test_a_client_that_goes_away_after_a_refusal_leaves_no_trace(start, caplog):
@@ -332,16 +286,9 @@ def test_a_client_that_goes_away_after_a_refusal_leaves_no_trace(start, caplog):
     for body in (b"[" * 1000, b"[" + b"1," * 200_000):
         with client.connect() as connection:
             connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n" + body)
-    while metrics(client).count("status") < 2:
-        assert client.ask("/reward", ROW)[0] == 200
+    while client.ask("GET", "/metrics")[1].count("status") < 2:
+        assert client.post("/reward", ROW)[0] == 200
     assert not caplog.records
-
-
-def metrics(client):
-    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
-    with contextlib.closing(connection):
-        connection.request("GET", "/metrics")
-        return connection.getresponse().read().decode()
 
 
 # ── connections ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -391,7 +338,7 @@ def test_the_oldest_silent_connection_makes_way(start):
     client = start(most=8)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(client.connect()) for _ in range(30)]
-        assert client.ask("/reward", ROW)[0] == 200
+        assert client.post("/reward", ROW)[0] == 200
         with contextlib.suppress(ConnectionResetError):
             assert silent[0].recv(100) == b""
 
@@ -403,7 +350,7 @@ def test_a_head_without_end_is_cut(start):
             connection.sendall(b"a" * 10_000)
         while connection.recv(1000):
             pass
-    assert client.ask("/reward", ROW)[0] == 200
+    assert client.post("/reward", ROW)[0] == 200
 
 
 def test_a_client_that_takes_no_answer_is_cut(start, monkeypatch):
@@ -416,7 +363,7 @@ def test_a_client_that_takes_no_answer_is_cut(start, monkeypatch):
         connection.connect(("127.0.0.1", client.port))
         connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         assert ends.wait(60)
-    assert client.ask("/reward", ROW)[0] == 200
+    assert client.post("/reward", ROW)[0] == 200
 
 
 def test_only_an_admitted_client_keeps_its_connection(start):
@@ -449,13 +396,13 @@ def test_a_request_takes_at_most_ten_times_its_size_in_memory(tmp_path):
     command = [sys.executable, "-m", "assay", "serve", str(spec), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
-            client = Client(int(server.stderr.readline().rsplit(":", 1)[1]), None)
-            assert client.ask("/reward", ROW)[0] == 200
+            client = Client(int(server.stderr.readline().rsplit(":", 1)[1]))
+            assert client.post("/reward", ROW)[0] == 200
             for shape in SHAPES:
                 path, content = content_of(shape, 3_000_000)
                 before = memory(server.pid, "VmRSS")
                 Path(f"/proc/{server.pid}/clear_refs").write_text("5", "ascii")  # the peak begins anew
-                status, _ = client.ask(path, content)
+                status, _ = client.post(path, content)
                 assert status in ((400,) if shape == "brackets" else (200, 413))
                 assert memory(server.pid, "VmHWM") - before <= 10 * len(content), shape
         finally:
