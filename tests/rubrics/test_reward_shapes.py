@@ -74,17 +74,11 @@ def test_a_batch_changes_nothing():
     )
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"workers": 2},
-        {"function_timeout": PATIENCE},
-        pytest.param({"workers": 1, "function_timeout": PATIENCE}, marks=pytest.mark.long),
-    ],
-)
-def test_processes_and_threads_say_the_same(options):
+def test_processes_and_threads_say_the_same():
     rows = rollouts(30, 6)
-    assert assay.score(rows, shaped.rubric, **options).equals(assay.score(rows, shaped.rubric))
+    wanted = assay.score(rows, shaped.rubric)
+    for options in ({"workers": 2}, {"function_timeout": PATIENCE}):
+        assert assay.score(rows, shaped.rubric, **options).equals(wanted)
 
 
 def test_files_and_parts_say_the_same(tmp_path):
@@ -170,17 +164,6 @@ def test_a_task_table_brings_the_columns_that_functions_name():
 
     rows, tasks = [{"task_id": "q", "completion": "a"}], [{"task_id": "q", "rating": 0.75, "other": 1}]
     assert scored(rows, named, tasks=tasks)["reward"].to_list() == [0.75]
-
-
-def test_no_function_can_change_what_another_rollout_sees():
-    def changes(extra, **columns):
-        columns["tags"].append("x")
-        extra["x"] = 2
-        return float(len(columns["tags"]))
-
-    rows = [{"completion": "a", "extra": {"x": 1}, "tags": ["a"]}] * 3
-    assert scored(rows, changes)["reward"].to_list() == [2.0] * 3
-    assert [row["reward"] for row in score_rows(rows, verifiers_of_run(assay.Rubric([changes])))] == [2.0] * 3
 
 
 # ── reasons and metrics ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,18 +288,22 @@ def kind(func, **objects):
     return "batch" if function.batched else "group" if function.group else "row"
 
 
-def test_which_functions_are_of_which_shape():
-    assert kind(lambda completion, answer: 0) == "row"
-    assert kind(lambda completion, **kwargs: 0) == "row"
-    assert kind(lambda completions: 0) == "group"
-    assert kind(lambda completions, answers, states: 0) == "group"
-    assert kind(lambda completions, answers, parser: 0, parser=1) == "group"
-    assert kind(lambda prompts, completions, scale=2.0: 0) == "group"
-    assert kind(lambda prompts, completions, **kwargs: 0) == "group"
-    assert kind(lambda completions, answer, **kwargs: 0) == "batch"
-    assert kind(lambda prompts, completions, solution: 0) == "batch"
-    assert kind(assay.reward(batched=True)(lambda completions, answers: 0)) == "batch"
-    assert kind(assay.reward(batched=True)(lambda **kwargs: 0)) == "batch"
+SHAPES = {
+    "row": [lambda completion, answer: 0, lambda completion, **kwargs: 0],
+    "group": [
+        *(lambda completions: 0, lambda completions, answers, states: 0, lambda completions, answers, parser: 0),
+        *(lambda prompts, completions, scale=2.0: 0, lambda prompts, completions, **kwargs: 0),
+    ],
+    "batch": [
+        *(lambda completions, answer, **kwargs: 0, lambda prompts, completions, solution: 0),
+        *map(assay.reward(batched=True), (lambda completions, answers: 0, lambda **kwargs: 0)),
+    ],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_which_functions_are_of_which_shape(shape):
+    assert {kind(func, parser=1) for func in SHAPES[shape]} == {shape}
 
 
 TRL_ROWS = [
@@ -326,8 +313,7 @@ TRL_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("marked", [False, True])
-def test_a_function_of_trl_s_shape(marked):
+def test_a_function_of_trl_s_shape():
     seen = []
 
     def accuracy(prompts, completions, **columns):
@@ -338,11 +324,13 @@ def test_a_function_of_trl_s_shape(marked):
             for text, gold in zip(completions, columns["answer"], strict=True)
         ]
 
-    frame = scored(TRL_ROWS, assay.reward(batched=True)(accuracy) if marked else accuracy)
-    assert frame["reward"].to_list() == [1.0, 0.0, None]
-    assert frame["passed"].to_list() == [True, False, None]
-    assert frame["error"].to_list() == [None, None, "no reward function applies to the row"]
-    assert sorted(seen) == [("p", "a", 1), ("p", "b", 2), ("q", "a", 3)]
+    for mark in (lambda func: func, assay.reward(batched=True)):
+        seen.clear()
+        frame = scored(TRL_ROWS, mark(accuracy))
+        assert frame["reward"].to_list() == [1.0, 0.0, None]
+        assert frame["passed"].to_list() == [True, False, None]
+        assert frame["error"].to_list() == [None, None, "no reward function applies to the row"]
+        assert sorted(seen) == [("p", "a", 1), ("p", "b", 2), ("q", "a", 3)]
 
 
 def test_a_function_that_does_not_apply_adds_nothing():

@@ -252,10 +252,6 @@ def test_without_rollouts_states_are_not_looked_at(rubric):
         score(rubric, ["a"], states=[{}, {}])
 
 
-def test_a_group_without_rollouts_has_names():
-    assert score(RubricGroup([Rubric([half]), Rubric([length])]), [])[0].metrics == {"half": [], "length": []}
-
-
 # ── classes made of rubrics ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

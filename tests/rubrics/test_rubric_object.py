@@ -127,10 +127,6 @@ def test_a_rubric_without_functions_gives_nothing():
         assay.score([{"completion": "a"}], Rubric())
 
 
-def test_without_rollouts_there_are_names():
-    assert score(Rubric([half, one]), 0)[0] == RolloutScores(reward=[], metrics={"half": [], "one": []})
-
-
 def test_lists_of_several_lengths_are_refused():
     with pytest.raises(ValueError, match="the lists have different lengths: prompt 2, completion 2, answer 1"):
         score(Rubric([half]), 2, answers=["4"])
