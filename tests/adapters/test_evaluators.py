@@ -37,11 +37,13 @@ def absent(monkeypatch, name):
 
 
 def test_an_adapter_is_imported_when_it_is_used_and_no_package_with_it():
+    packages = "gepa dspy inspect_ai verifiers lm_eval lighteval evaluate evals torch trl verl ray openrlhf skyrl_gym"
     code = (
-        "import sys, assay.adapters as a; [getattr(a, name) for name in a.__all__];"
-        "print(sorted({'gepa', 'dspy', 'inspect_ai', 'verifiers', 'lm_eval', 'lighteval', 'evaluate', 'evals', 'torch'} & set(sys.modules)))"
+        "import sys, assay.adapters as a; [getattr(a, name) for name in a.__all__]; import assay.adapters.verl;"
+        f"print(sorted({{*'{packages} starlette'.split()}} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert set(assay.adapters.__all__) <= set(dir(assay.adapters))
 
 
 # ── GEPA ────────────────────────────────────────────────────────────────────────────────────────────────────────────

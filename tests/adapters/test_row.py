@@ -1,8 +1,8 @@
 """The row function, for packages that call a function a sample; tests/peers runs them."""
 
 import asyncio
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sums import SPEC, WRONG
@@ -52,8 +52,7 @@ def test_calls_of_a_row_function_that_come_together_are_one_batch(monkeypatch):
     assert [result["passed"] for result in results] == ["4" in str(at) for at in range(50)]
 
 
-def test_a_row_function_travels_to_other_processes():
+def test_a_row_function_pickles():
     score = assay.adapters.row(SPEC, unscored=0.0)
     score("4", answer="4")
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
-        assert processes.submit(score, None, answer="4").result()["reward"] == 0.0
+    assert pickle.loads(pickle.dumps(score))(None, answer="4")["reward"] == 0.0  # noqa: S301  (made here)

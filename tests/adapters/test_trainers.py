@@ -5,7 +5,6 @@ import inspect
 import math
 import pickle
 import random
-import subprocess
 import sys
 import types
 
@@ -31,15 +30,6 @@ class Logs:
 
     def arguments(self):
         return {"log_extra": self.extra.__setitem__, "log_metric": self.metrics.__setitem__, "trainer_state": object()}
-
-
-def test_an_adapter_is_imported_when_it_is_used_and_no_trainer_with_it():
-    code = (
-        "import sys, assay.adapters as a; a.trl, a.openrlhf, a.skyrl, a.nemo_rl, a.nemo_gym; import assay.adapters.verl;"
-        "print(sorted({'torch', 'trl', 'verl', 'ray', 'openrlhf', 'skyrl_gym', 'starlette'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-    assert set(assay.adapters.__all__) <= set(dir(assay.adapters))
 
 
 # ── TRL ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -476,18 +466,15 @@ def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
 
 def test_reasons_of_queries_without_a_reward_are_logged_with_their_numbers(caplog):
     reward = assay.adapters.openrlhf(SPEC)
-    for number in range(120):
-        reward(["a 4"], ["a"], [None if number % 3 else "4"])
-        reward(["a 4"], ["b"], ["4"])
-    assert caplog.messages == [
-        *("A query is unscored: the completion is null", "A query is unscored: gold is missing: answer"),
-        "A query is unscored: the completion is null (10 so far)",
-        "A query is unscored: gold is missing: answer (10 so far)",
-        "A query is unscored: the completion is null (100 so far)",
-    ]
+    for _ in range(10):
+        reward(["a 4"] * 10, ["b"] * 10, ["4"] * 10)
+        reward(["a 4"] * 10, ["a"] * 10, [None] * 10)
+    null, gold = (f"A query is unscored: {why}" for why in ("the completion is null", "gold is missing: answer"))
+    said = [f"{reason}{more}" for reason in (null, gold) for more in ("", " (10 so far)")]
+    assert caplog.messages == [*said, f"{null} (100 so far)", f"{gold} (100 so far)"]
     reasons = pickle.loads(pickle.dumps(Reasons()))  # noqa: S301  (made here)
     reasons.log([ValueError(f"{number}") for number in range(1_005)])
-    assert len(caplog.messages) == 5 + 1_000 + 1
+    assert len(caplog.messages) == 6 + 1_000 + 1
     assert caplog.messages[-1] == "A query has no reward: other reasons"
 
 
@@ -550,7 +537,8 @@ def test_nemo_gym_gets_the_request_back_with_its_reward():
 
 
 @pytest.mark.parametrize("name", ["verl", "promptfoo", "verifiers"])
-def test_what_is_a_module_is_called_one(name):
-    code = f"import assay.adapters as a\ntry: a.{name}('spec.yaml')\nexcept AttributeError as error: print(error)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == f"module 'assay.adapters' has no attribute '{name}'; it is a module: import assay.adapters.{name}\n"
+def test_what_is_a_module_is_called_one(name, monkeypatch):
+    monkeypatch.delattr(assay.adapters, name, raising=False)  # of an earlier import
+    hint = f"module 'assay.adapters' has no attribute '{name}'; it is a module: import assay.adapters.{name}"
+    with pytest.raises(AttributeError, match=f"^{hint}$"):
+        getattr(assay.adapters, name)

@@ -52,7 +52,6 @@ class Rewards:
         self,
         functions: Sequence[RewardFunction],
         limits: Limits | None = None,
-        *,
         side_by_side: bool = True,
         host: Host = run,
         rubrics: Sequence[Any] = (),
@@ -81,13 +80,7 @@ class Rewards:
         self._takes_lists = any(function.takes_all and function.takes_lists for function in self.functions)
 
     def __reduce__(self) -> tuple[object, ...]:
-        options: dict[str, Any] = {
-            "side_by_side": self.side_by_side,
-            "host": self._host,
-            "rubrics": self.rubrics,
-            "alone": self.alone,
-        }
-        return partial(Rewards, **options), (self.functions, self.limits)
+        return Rewards, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics, self.alone)
 
     def read_from(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that the functions take, of those that there are."""
