@@ -3,8 +3,11 @@
 ASSAY_FUZZ_TYPES=20000, and likewise for each name, draws so many; ``make fuzz`` has the numbers of a thorough look.
 """
 
+import json
 import os
 import sys
+from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import fuzz_commands
@@ -14,20 +17,26 @@ import fuzz_insight
 import fuzz_loader
 import fuzz_neighbours
 import fuzz_rubric
+import fuzz_specs
 import fuzz_tables
 import fuzz_types
 import fuzz_whatifs
 import mutations
+import polars as pl
 import pytest
 from cases import sized
 from fuzzing import SEED, fuzz
 
+import assay
 from assay.checks.registry import CHECKS
+from assay.errors import SpecError
+from assay.spec.verifier import load_verifier
+from assay.testing import assert_plan_conforms
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="what is drawn is of Linux")
 SIZES = {
     "commands": (4, 1), "footers": (20, 1), "formats": (2000, 20), "insight": (100, 14), "loader": (112, 16),
-    "neighbours": (3000, 60), "rubric": (8, 5), "tables": (30, 16), "types": (1200, 70), "whatifs": (200, 3),
+    "files": (400, 2), "neighbours": (3000, 60), "packages": (600, 4), "specs": (5000, 12), "rubric": (8, 5), "tables": (30, 16), "types": (1200, 70), "whatifs": (200, 3),
 }  # fmt: skip
 """How many cases, in ``make test-all`` and in ``make test``; of footers, the share of all cases, in ten-thousandths."""
 
@@ -55,19 +64,67 @@ def changes_are_compared(ends, cases):
     return enough and reasons <= {*fuzz_whatifs.REFUSALS}
 
 
+def of_spec(_, number, __, draw=fuzz_specs.drawn):
+    """Columns give what rows give, for specs of the whole language."""
+    spec, rows = draw(number)
+    try:
+        verifier = load_verifier(spec)
+    except SpecError:  # such as weights that add up to 0
+        return "refused", ""
+    types = {f"type {node.type}" for node in verifier.nodes}
+    return Counter({"compared": assert_plan_conforms([verifier], rows), **dict.fromkeys(types, 1)}), ""
+
+
+def of_packages(*case):
+    return of_spec(*case, draw=fuzz_specs.drawn_for_packages)
+
+
+def of_files(_, number, folder):
+    """Files give what memory gives, in one piece and in parts."""
+    spec, rows = fuzz_specs.drawn(number)
+    try:
+        verifier = load_verifier(spec)
+    except SpecError:
+        return "refused", ""
+    columns = pl.col(RESULT), pl.selectors.matches("^(score|check)/")
+    expected = assay.score(rows, verifier).select(columns)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(folder / "rows.parquet", row_group_size=7)
+    runs = (
+        ("rows.jsonl", "a.parquet", "a.parquet"),
+        ("rows.parquet", "b.parquet", "b.parquet"),
+        ("rows.parquet", "parts/", "parts/*.parquet"),
+    )
+    different = []
+    for source, out, found in runs:
+        assay.score_file(folder / source, verifier, f"{folder}/{out}", part_bytes=2_000, isolate=False, lenient=True)
+        different += [] if pl.read_parquet(folder / found).select(columns).equals(expected) else [out]
+    return "compared", different
+
+
+RESULT = ("reward", "passed", "feedback", "error")
+MARKS = {
+    "commands": ON_LINUX,
+    "packages": pytest.mark.skipif(
+        not all(map(find_spec, fuzz_specs.PACKAGES.values())), reason="packages are missing"
+    ),
+}
 FUZZERS = {
     "commands": (fuzz_commands.outcome, lambda ends, cases: ends.total() == cases),
+    "files": (of_files, lambda ends, cases: ends.total() == cases),
     "formats": (fuzz_formats.outcome, all_types_are_compared),
     "insight": (fuzz_insight.outcome, lambda ends, cases: ends.total() == cases),
     "neighbours": (fuzz_neighbours.outcome, rows_are_compared),
+    "packages": (of_packages, lambda ends, _: {f"type {name}" for name in fuzz_specs.PACKAGES} & {*ends}),
     "rubric": (fuzz_rubric.outcome, lambda ends, cases: ends["cases"] == cases),
+    "specs": (of_spec, lambda ends, cases: ends["compared"] > 10 * cases),
     "tables": (fuzz_tables.outcome, have("joined", "joined refused")),
     "types": (fuzz_types.outcome, have("scored", "unscored", "ColumnsError", "InputError")),
     "whatifs": (fuzz_whatifs.outcome, changes_are_compared),
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("commands", marks=ON_LINUX), *[*FUZZERS][1:]])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in FUZZERS])
 def test_every_case_ends_as_it_must(name):
     outcome, is_enough = FUZZERS[name]
     ends, problems = fuzz(outcome, size(name))
