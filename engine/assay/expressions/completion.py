@@ -113,7 +113,6 @@ def content_warning(column: str, dtype: Any) -> str:
 
 
 def _is_text(dtype: Any) -> bool:
-    """Return whether a type holds strings, plain or dictionary-encoded."""
     return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
 
 

@@ -51,7 +51,6 @@ def _count(kind: Kind, columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _bytes_of(texts: pl.Series) -> pl.Series:
-    """Return the bytes of all texts, one after the other."""
     import pyarrow as pa  # slow to import
 
     data = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()[2]
@@ -95,7 +94,6 @@ def bytes_of(text: str) -> int:
 
 
 def _words(texts: pl.Series) -> pl.Series:
-    """Count runs of bytes, and search where there are blanks beyond ASCII."""
     counts = runs(texts, not_blank)
     at = is_ascii(texts).not_().arg_true()
     others = texts.gather(at)
@@ -108,7 +106,6 @@ def _words_expr(texts: pl.Expr) -> pl.Expr:
 
 
 def _word_tokens_expr(texts: pl.Expr) -> pl.Expr:
-    """Count runs of bytes of ASCII texts."""
     return texts.map_batches(partial(runs, kind=word_like), return_dtype=pl.UInt32, is_elementwise=True)
 
 
@@ -140,19 +137,16 @@ def _items(text: str) -> int | None:
 
 
 def _items_expr(texts: pl.Expr) -> pl.Expr:
-    """Count in Python, in texts that begin as a list or an object does."""
     likely = texts.str.contains(r"\A[ \t\n\r]*[\[{]")
     return rowwise(pl.when(likely).then(texts), _items, pl.Int64, distinct=True)
 
 
 def _pattern(noun: str, pattern: str) -> Count:
-    """Count the matches of a pattern that means the same to both engines."""
     compiled = re.compile(pattern)
     return Count(noun, lambda text: len(compiled.findall(text)), lambda texts: texts.str.count_matches(pattern))
 
 
 def _ascii_count(noun: str, pattern: str, of_ascii: Columns) -> Count:
-    """Count the matches of a pattern that columns count in ASCII texts only."""
     compiled = re.compile(pattern)
 
     def count(text: str) -> int:

@@ -309,7 +309,6 @@ def _all_present(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:
 
 
 def _missing_expr(keys: Sequence[str], objects: pl.Expr, present: pl.Expr) -> pl.Expr:
-    """Return the reason where Polars does not find all keys."""
     undecided = pl.when(present.not_()).then(objects)
     reason = rowwise(undecided, lambda value: missing_keys(value, keys) or None, pl.String)
     return pl.when(objects.is_null()).then(pl.lit(NO_OBJECT)).otherwise(reason)

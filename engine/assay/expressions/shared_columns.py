@@ -171,7 +171,6 @@ def _by_definition(lane: SharedColumn) -> SharedColumn:
 
 
 def _with_needs(lanes: Iterable[SharedColumn]) -> dict[str, SharedColumn]:
-    """Return lanes and those that they read, by name."""
     by_name: dict[str, SharedColumn] = {}
     queue = [*lanes][::-1]  # of equal ones, the first
     while queue:

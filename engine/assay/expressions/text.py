@@ -72,7 +72,6 @@ def begins_with(values: pl.Expr, characters: str) -> pl.Expr:
 
 @lru_cache(maxsize=1)
 def _capitals() -> str:
-    """Return the code points beyond ASCII that change in lower case."""
     scalars = SCALARS()[128:]
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
     return "".join(code for block in blocks if block.lower() != block for code in block if code.lower() != code)
@@ -80,12 +79,10 @@ def _capitals() -> str:
 
 @lru_cache(maxsize=1)
 def _other_capitals() -> str:
-    """Return a class of them."""
     return as_class(_capitals())
 
 
 def _lowered_to(code: str) -> str:
-    """Return the code points whose lower case is a given one beyond ASCII."""
     return code + "".join(capital for capital in _capitals() if capital.lower() == code)
 
 

@@ -20,6 +20,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -232,29 +233,34 @@ class _Worker:
         return frames
 
 
+@dataclass(eq=False)
 class Pool:
-    """Workers of one program."""
+    """Workers of one program.
 
-    def __init__(
-        self,
-        program: str,
-        *,
-        memory: int = 0,
-        most: Callable[[], int] = cores,
-        paths: Callable[[], Sequence[str]] = tuple,
-        isolated: bool = True,
-        clock: str = "processor",
-        interruptible: bool = False,
-        renewed: bool = False,
-        prepare_seconds: float = 0.0,
-    ) -> None:
-        self.program, self.memory, self.most, self.paths, self.isolated = program, memory, most, paths, isolated
-        self.clock, self.interruptible, self.renewed, self.prepare_seconds = (
-            clock,
-            interruptible,
-            renewed,
-            prepare_seconds,
-        )
+    Attributes:
+        program: A file of Python with ``prepare(context, cell)``, which returns what answers an item, and perhaps ``warm_up()``.
+        memory: Limit on the memory of a worker, in bytes; 0 for none.
+        most: The maximum number of workers, except that each ``ask`` has one.
+        paths: Import paths of the program, after those of its interpreter.
+        isolated: Whether it sees neither the user's settings of Python nor packages that are not on its paths, and writes nowhere.
+        clock: What seconds are: ``processor`` time of an item, or what a ``wall`` clock shows, of what the program marks.
+        interruptible: Whether a late item raises an exception in the program; otherwise it ends its worker.
+        renewed: Whether workers make place for new ones now and then, and where memory was short.
+        prepare_seconds: Limit on the processor time for preparing a context; 0 for none.
+    """
+
+    program: str
+    _: KW_ONLY
+    memory: int = 0
+    most: Callable[[], int] = cores
+    paths: Callable[[], Sequence[str]] = tuple
+    isolated: bool = True
+    clock: str = "processor"
+    interruptible: bool = False
+    renewed: bool = False
+    prepare_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
         self.greeting: Any = None
         self._broken: PoolError | None = None
         self._numbers = count()
@@ -381,7 +387,10 @@ class Pool:
             if not select.select([parent.control], [], [], _POLL_SECONDS)[0]:
                 check_stop(stop)
                 continue
-            problem, self.greeting = parent.reply() or ("its parent has ended", None)
+            if (greeting := parent.reply()) is None:  # somebody has ended it
+                self.close()
+                raise PoolError("its parent has ended")
+            problem, self.greeting = greeting
             if problem:
                 self.close()
                 self._broken = PoolError(problem, lasts=True)
@@ -420,7 +429,6 @@ class _Asking:
             self._pool.give_back(self._free)
 
     def _next(self) -> tuple[int, Request] | None:
-        """Return the first request that waits."""
         if not self._waiting:
             self._waiting.extend(item for item in [next(self._requests, None)] if item is not None)
         return self._waiting[0] if self._waiting else None
@@ -456,7 +464,6 @@ class _Asking:
         return self._pool.take(self._stop, another=True)
 
     def _patience(self) -> float:
-        """Return the seconds until another worker takes part."""
         return self._latest + (_HASTE if self._pool._idle else _PATIENCE) - time.monotonic()  # noqa: SLF001
 
     def _next_batch(self, context: Hashable) -> deque[tuple[int, Request]]:
@@ -471,7 +478,6 @@ class _Asking:
         return batch
 
     def _wait(self) -> Iterator[tuple[int, Answer]]:
-        """Wait for replies, for the time to have another worker, or for a while."""
         patience = self._patience() if self._waiting else 0.0
         seconds = min(patience + 0.001, self._interval) if patience > 0 else self._interval
         events = self._poller.poll(1000 * seconds)
@@ -527,7 +533,6 @@ class _Asking:
             yield from self._fail(worker, Died(code))
 
     def _fail(self, worker: _Worker, failure: Answer) -> Iterator[tuple[int, Answer]]:
-        """Answer all items of a context."""
         self._failures[worker.items[0][1].context] = failure
         while worker.items:
             yield worker.items.popleft()[0], failure

@@ -93,7 +93,6 @@ def parsed(pattern: str, flags: int) -> Any:
 
 
 def _milliseconds(node: Any) -> float:
-    """Estimate the milliseconds that the classes of a tree take to compile."""
     if not isinstance(node, sre_parser.SubPattern | list | tuple):
         return 0
     if isinstance(node, tuple) and node and node[0] is sre.IN:
@@ -123,7 +122,6 @@ def quick_size(pattern: str, flags: int = 0) -> int:
 
 
 def _root(value: int, degree: int) -> int:
-    """Return the largest integer whose power is not greater."""
     root = value if degree == 1 else int(value ** (1 / degree)) + 1
     while root**degree > value:
         root -= 1

@@ -378,7 +378,6 @@ class _NarrowWriter(_Writer):
 
 
 def _in_lower_case(ranges: Ranges) -> Ranges:
-    """Return a set of ASCII characters without its capitals."""
     codes = {code for first, last in ranges for code in range(first, last + 1)}
     if codes != {ord(chr(code).swapcase()) for code in codes}:
         raise NotLinearError("a set that tells capitals from small letters")

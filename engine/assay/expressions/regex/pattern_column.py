@@ -204,7 +204,6 @@ def _folded(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _search_compiled(rows: pl.DataFrame, flags: int, answers: pl.Series) -> pl.Series:
-    """Fill in the answers of the rows by compiling each pattern once."""
     for part in rows.partition_by("pattern", maintain_order=True):
         answers = answers.scatter(part["at"], _search_all(part["text"], part["pattern"][0], flags))
     return answers

@@ -84,7 +84,6 @@ class _Text:
             raise TooManyStepsError
 
     def _look_up(self, count: int) -> None:
-        """Count look-ups of characters."""
         self._remaining -= _CODE * count
         self.spend()
 
@@ -137,7 +136,6 @@ _NEWLINE = _Class(((10, 10),))
 
 
 def _class(op: Any, value: Any, flags: int) -> _Class:
-    """Return the class of a node that matches one character."""
     return _class_of(op, tuple(value) if op is sre.IN else value, flags & _CLASS_FLAGS)
 
 

@@ -261,7 +261,6 @@ def search_here(
 
 
 def _goes_into_a_column(text_: str) -> bool:
-    """Return whether a text has no lone surrogates."""
     return text_.isascii() or encodable(text_) == text_
 
 
@@ -348,7 +347,6 @@ def search_expr(pattern: str, lists: str = "", limits: Limits | None = None) -> 
 
 
 def _linear_expr(chosen: Route) -> pl.Expr:
-    """Return the linear engine's verdicts."""
     if chosen.conditions:
         return reduce(and_, (_linear_expr(one) == wanted for wanted, one in chosen.conditions))
     folded = ASCII_LOWER.col if chosen.lowered else text()
@@ -400,7 +398,6 @@ _BEYOND = _TextsBeyond()
 
 
 def _answers_here(texts: pl.Series, beyond: Beyond) -> pl.Series | None:
-    """Search a few texts in this process; None if that needs another one."""
     if beyond.pattern is None:
         return None
     answers = _quick_answers(beyond.pattern, texts.to_list(), beyond.flags)
@@ -457,7 +454,6 @@ def _route(pattern: str, flags: int, linear_bytes: int) -> Route:
 
 
 def _linear_route(pattern: str, flags: int) -> Route:
-    """Return the route by the linear engine."""
     tree = parsed(pattern, flags)
     if conditions := conditions_of(pattern, tree):
         routes = [(wanted, _linear_route(inner, tree.state.flags)) for wanted, inner in conditions]
@@ -546,7 +542,6 @@ def check_pattern(pattern: str, lists: str = "") -> None:
 
 @cached_within(16_000_000, lambda _, pattern, __: 600 * len(pattern))
 def _positions(pattern: str, flags: int) -> tuple[Positions | None, str]:
-    """Return the pattern as sets of positions; or None, and the reason."""
     try:
         return on_any_stack(lambda: Positions(parsed(pattern, flags))), ""
     except (NotPositionsError, TooExpensiveError, re.error, OverflowError) as reason:
@@ -570,7 +565,6 @@ def _disputed() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _disputed_words() -> str:
-    """Return a character class of them."""
     return as_class("".join(_disputed()))
 
 

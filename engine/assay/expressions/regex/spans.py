@@ -124,7 +124,6 @@ class _Writer:
 
 
 def _has_groups(items: Any) -> bool:
-    """Return whether there is a group among nodes of a parsed pattern."""
     for op, value in items:
         if op is sre.SUBPATTERN and (value[0] is not None or _has_groups(value[3])):
             return True
@@ -350,7 +349,6 @@ _ELSEWHERE = object()
 
 
 def _here(operation: Operation, text: str, limits: Limits) -> Any:
-    """Return the result for a text, if it takes bounded time in this process."""
     if limits.stop is not None and limits.stop.is_set():
         raise KeyboardInterrupt
     answer: Any = _ELSEWHERE

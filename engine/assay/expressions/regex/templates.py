@@ -91,7 +91,6 @@ def search_templates(texts: pl.Series, patterns: pl.Series, flags: int) -> pl.Se
 def _search_skeleton(
     name: str, texts: pl.Series, literals: pl.DataFrame, which: pl.Series, flags: int
 ) -> pl.Series | None:
-    """Search with the patterns of one skeleton; None if it is no template."""
     shared = tuple(values[0] if values.n_unique() == 1 else None for values in literals)
     template = _template(name, shared, flags)
     if template is None:
@@ -217,7 +216,6 @@ def _chains(items: Sequence[Any]) -> list[_Items]:
 
 
 def _choices(op: Any, value: Any) -> list[_Items]:
-    """Return the ways through a node that has holes."""
     if op is sre.BRANCH:
         fixed = [way for way in value[1] if not _has_hole(way)]
         choices = [[(sre.BRANCH, (None, fixed))]] if fixed else []
@@ -323,7 +321,6 @@ class _Search:
             self._descend(chain, rows, 0)
 
     def _descend(self, chain: _Chain, rows: pl.DataFrame, level: int) -> None:
-        """Search with the rest of a chain."""
         part = chain.parts[level]
         if level == len(chain.holes):
             matches = None
@@ -413,14 +410,12 @@ def _slices(texts: pl.Series, ends: pl.Series, reach: int | None) -> pl.Series:
 
 
 def _heads(texts: pl.Series, reach: int) -> pl.Series:
-    """Return at least so many of the first characters of texts, or all."""
     rows = texts.cast(pl.Binary).to_frame("text").with_columns_seq(end=pl.lit(_BYTES * reach))
     size = pl.when(_is_within("end")).then(pl.col("text").bin.size()).otherwise("end")
     return rows.select_seq(pl.col("text").bin.slice(0, size).cast(pl.String)).to_series()
 
 
 def _is_within(place: str) -> pl.Expr:
-    """Whether a position is within a character, and not before it."""
     byte = pl.col("text").bin.slice(pl.col(place), 1).bin.reinterpret(dtype=pl.UInt8)
     return byte.is_between(0x80, 0xBF).fill_null(value=False)
 

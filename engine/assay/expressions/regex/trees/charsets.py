@@ -126,7 +126,6 @@ def most_ranges(op: Any, value: Any, flags: int) -> int:
 
 
 def _ends(kind: Any, item: Any) -> tuple[int, int]:
-    """Return the first and the last code point of a literal or a range."""
     first, last = item if kind is sre.RANGE else (item, item)
     return first, last
 
@@ -152,7 +151,6 @@ def range_bytes(ranges: Ranges) -> int:
 
 
 def _plain(items: tuple[Any, ...], flags: int) -> Ranges:
-    """Return the code points that a case-sensitive class accepts."""
     negated = bool(items) and items[0][0] is sre.NEGATE
     listed = items[1:] if negated else items
     if len(listed) == 1:
@@ -164,7 +162,6 @@ def _plain(items: tuple[Any, ...], flags: int) -> Ranges:
 
 
 def _item(op: Any, value: Any, flags: int) -> Ranges:
-    """Return the code points of one item of a class."""
     if op is sre.CATEGORY:
         return _category(value, flags)
     first, last = value if op is sre.RANGE else (value, value)
@@ -208,7 +205,6 @@ def _between(ranges: Ranges) -> Iterator[tuple[int, int]]:
 
 
 def _matcher(items: Any, flags: int) -> re.Pattern[str]:
-    """Return Python's matcher for runs of a class."""
     state = sre_parser.State()
     state.flags = flags
     state.str = ""
@@ -238,7 +234,6 @@ def _folded(items: tuple[Any, ...], flags: int) -> Ranges:
 
 
 def _without(ranges: Ranges, codes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield ranges without some code points, which are in order."""
     for first, last in ranges:
         start = first
         for code in codes[bisect_left(codes, first) : bisect_right(codes, last)]:

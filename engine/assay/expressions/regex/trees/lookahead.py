@@ -268,7 +268,6 @@ def all_ways(graph: Graph, start: int, end: int, alphabet: Alphabet) -> Nodes | 
 
 
 def _growth(graph: Graph, middle: int, sources: Collection[int]) -> int:
-    """Return how much larger all ways become without a state."""
     targets = graph[middle]
     loop = targets[middle].size if middle in targets else 0
     into = sum(graph[source][middle].size for source in sources if source != middle)
@@ -278,7 +277,6 @@ def _growth(graph: Graph, middle: int, sources: Collection[int]) -> int:
 
 
 def _take_out(graph: Graph, middle: int, sources: dict[int, set[int]], alphabet: Alphabet) -> None:
-    """Replace a state by ways around it."""
     targets = graph.pop(middle)
     loop = targets.pop(middle, None)
     again: Nodes = []
@@ -378,7 +376,6 @@ class _Ahead:
         return _Fate.UNSURE if possible else _Fate.NEVER
 
     def _fate_before(self, first: First, possible: State) -> _Fate:
-        """Return what comes of what is under way, by what may come next."""
         ends = first.at_end and self.forbidden.completed_at_end(possible)
         classes = self.alphabet.classes_of(*first.members)
         goes_on = first.empty or ends or self.forbidden.taking(possible, classes)
@@ -400,7 +397,6 @@ class _Ahead:
         return ended if ended is before_newline else _Fate.UNSURE
 
     def _fate_in_nothing(self, certain: State, possible: State) -> _Fate:
-        """Return what comes of what is under way at the end of the text."""
         if self.forbidden.completed_at_end(certain):
             return _Fate.ALWAYS
         return _Fate.UNSURE if self.forbidden.completed_at_end(possible) else _Fate.NEVER
@@ -475,7 +471,6 @@ class _Sequence:
         return self._graph[self._number].setdefault(self._numbers[key], Ways())
 
     def _add(self, nodes: Nodes, under_way: State, items: Sequence[Node]) -> None:
-        """Add a way from the present place to another one."""
         ways = self._ways_to(under_way, items)
         if ways is not None:
             ways.add(nodes, len(nodes))
@@ -484,7 +479,6 @@ class _Sequence:
         self._graph[self._number].setdefault(_END, Ways()).add(nodes, len(nodes))
 
     def _leave(self, place: _Place) -> None:
-        """Add the ways from a place."""
         under_way, (node, *others) = place.under_way, place.items or (_REST,)
         if node is _REST and self._after:
             if under_way:
@@ -525,7 +519,6 @@ class _Sequence:
             raise _unwritten()
 
     def _add_characters(self, under_way: State, steps: Sequence[_Step], others: Sequence[Node]) -> None:
-        """Add the ways by one character."""
         for letter in self._alphabet.letters:
             accepting = [step for step in steps if step.classes & letter]
             if len(accepting) > 1:
@@ -590,7 +583,6 @@ class _Sequence:
         return [_Step(classes, own | first, after | last) for classes, own, after in steps]
 
     def _plain(self, node: Node) -> tuple[Any, Any]:
-        """Return a node with its flags."""
         op, value, flags = node
         own = self._alphabet.state.flags
         if flags == own:

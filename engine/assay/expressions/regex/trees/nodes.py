@@ -194,7 +194,6 @@ def _sides(op: Any, value: Any, flags: int) -> frozenset[bool]:
 
 @cached_within(4_000_000, lambda _, ranges: range_bytes(ranges))
 def _overlaps(ranges: Ranges) -> frozenset[bool]:
-    """Return which kinds of characters (word or not) the ranges contain."""
     words = word_characters(sre.SRE_FLAG_UNICODE)
     at = inside = 0
     for first, last in ranges:

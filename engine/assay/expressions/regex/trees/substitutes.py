@@ -89,7 +89,6 @@ def _meets(members: Ranges, first: First) -> bool:
 
 
 def _asks_nothing(nodes: Iterable[Node]) -> bool:
-    """Return whether there are only characters among nodes."""
     return all(
         node.op not in (sre.AT, sre.ASSERT, sre.ASSERT_NOT) and all(map(_asks_nothing, ways_of(node))) for node in nodes
     )
@@ -121,7 +120,6 @@ def _without_references(nodes: Nodes, state: Any, most: int) -> Nodes:
 
 
 def _texts(items: Iterable[tuple[Any, Any]], most: int) -> list[_Text] | None:
-    """Return the texts that a sequence matches; None if they are too many."""
     texts: list[_Text] = [()]
     for op, value in items:
         own = _texts_of(op, value, most)
