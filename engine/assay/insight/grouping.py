@@ -453,25 +453,12 @@ def _mean(asked: _GroupsQuery, name: str, values: pl.DataFrame, *, single: bool)
     ``single`` says that no group has more than one row, so that values of 0 and 1 are independent draws.
     """
     values = values.drop_nulls("v")
-    sums = values.group_by(_TASK, maintain_order=True).agg(pl.col("v", "n").sum())
-    n, tasks = int(sums["n"].sum()), sums.height
-    mean, se = None, None
-    ends: Sequence[float | None] = (None, None)
-    if tasks:
-        least, greatest = float(values["low"].min()), float(values["high"].max())  # type: ignore[arg-type]
-        mean = least if least == greatest else float(sums["v"].sum()) / n
-        se = stats.clustered_se(sums["v"], sums["n"], mean)
-        se = 0.0 if se is not None and least == greatest else se
-        if tasks > 1 and asked.ci == "bootstrap":
-            ends = stats.bootstrap(sums["v"], sums["n"], seed=asked.seed)
-        elif tasks > 1 and single and n == tasks and sums["v"].is_in([0.0, 1.0]).all():
-            ends = stats.wilson(int(sums["v"].sum()), tasks)
-        else:
-            ends = stats.t_test(mean, se, tasks - 1)[-2:]
-    if name.startswith(_RATES):
-        ends = [None if end is None else min(1.0, max(0.0, end)) for end in ends]
-    numbers = dict(zip(("value", "se", "low", "high"), map(stats.finite, (mean, se, *ends)), strict=True))
-    return {"metric": name, **numbers, "groups": values.height, "tasks": tasks, "few": 0 < tasks < stats.FEW_TASKS}
+    numbers = (pl.col("v", "n").sum(), pl.col("low").min(), pl.col("high").max())
+    sums = values.group_by(_TASK, maintain_order=True).agg(numbers)
+    seed = asked.seed if asked.ci == "bootstrap" else None
+    mean, se, low, high = stats.clustered_mean(sums, is_single=single, is_rate=name.startswith(_RATES), seed=seed)
+    entry = {"metric": name, "value": mean, "se": se, "low": low, "high": high, "groups": values.height}
+    return entry | {"tasks": sums.height, "few": 0 < sums.height < stats.FEW_TASKS}
 
 
 def _row_mean(asked: _GroupsQuery, part: pl.DataFrame) -> dict[str, Any]:

@@ -207,3 +207,36 @@ def bootstrap(sums: pl.Series, counts: pl.Series, *, resamples: int = 2_000, see
         means.append(total / (groups[0] if groups else pl.repeat(tasks * counts[0], size, eager=True)))
     low, high = quantiles(pl.concat(means), (0.025, 0.975))
     return float(low or 0.0), float(high or 0.0)
+
+
+class ClusteredMean(NamedTuple):
+    """A mean over groups with its standard error and 95 % interval, clustered by task; None where it is not defined."""
+
+    mean: float | None
+    se: float | None
+    low: float | None
+    high: float | None
+
+
+def clustered_mean(
+    sums: pl.DataFrame, *, is_single: bool = True, is_rate: bool = False, seed: int | None = None
+) -> ClusteredMean:
+    """Return the mean of values of which each task has the sum ``v``, the number ``n``, and the least and greatest, ``low`` and ``high``.
+
+    Values of 0 and 1, one of each task, have Wilson's interval if they are of ``is_single`` rows; others Student's, or with ``seed`` that of
+    the bootstrap. Those of rates end at 0 and 1.
+    """
+    tasks, n = sums.height, int(sums["n"].sum())
+    if not tasks:
+        return ClusteredMean(None, None, None, None)
+    least, greatest = float(sums["low"].min()), float(sums["high"].max())  # type: ignore[arg-type]
+    mean = least if least == greatest else float(sums["v"].sum()) / n
+    se = clustered_se(sums["v"], sums["n"], mean)
+    se = 0.0 if se is not None and least == greatest else se
+    ends: Sequence[float | None] = t_test(mean, se, tasks - 1)[-2:]
+    if tasks > 1 and seed is not None:
+        ends = bootstrap(sums["v"], sums["n"], seed=seed)
+    elif tasks > 1 and is_single and n == tasks and sums["v"].is_in([0.0, 1.0]).all():
+        ends = wilson(int(sums["v"].sum()), tasks)
+    low, high = (end if end is None or not is_rate else min(1.0, max(0.0, end)) for end in ends)
+    return ClusteredMean(finite(mean), finite(se), finite(low), finite(high))

@@ -1,6 +1,5 @@
 """The summary of a result that is there already, and its means by group."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -132,19 +131,12 @@ def _of_value(groups: pl.DataFrame) -> dict[str, Any]:
     of = with_task if with_task.height else groups  # without tasks: the mean over groups, and no interval
     entry = numbers | {"groups": of.height, "tasks": tasks, "few": 0 < tasks < stats.FEW_TASKS}
     for name, column in (("mean_reward", "total"), ("pass_rate", "passed")):
-        values = of.select(_TASK, "scored", v=pl.col(column) / pl.col("scored")).drop_nulls("v")
+        share = pl.col(column) / pl.col("scored")
+        values = of.select(_TASK, "scored", v=share, low=share, high=share, n=pl.lit(1, pl.Int64)).drop_nulls("v")
         entry[name] = stats.mean(values["v"])
-        has_interval = entry[name] is not None and tasks > 1
-        entry[f"{name}_ci95"] = _interval(values, entry[name], tasks) if has_interval else None
-    if entry["pass_rate_ci95"] is not None:
-        entry["pass_rate_ci95"] = [min(1.0, max(0.0, end)) for end in entry["pass_rate_ci95"]]
+        sums = values.group_by(_TASK).agg(pl.col("v", "n").sum(), pl.col("low").min(), pl.col("high").max())
+        is_single = values["scored"].max() == 1
+        _, _, low, high = stats.clustered_mean(sums, is_single=is_single, is_rate=column == "passed")
+        is_known = tasks > 1 and entry[name] is not None and low is not None and high is not None
+        entry[f"{name}_ci95"] = [low, high] if is_known else None
     return entry
-
-
-def _interval(values: pl.DataFrame, mean: float, tasks: int) -> list[float] | None:
-    sums = values.group_by(_TASK).agg(pl.col("v").sum(), pl.len().cast(pl.Int64).alias("n"))
-    if values["scored"].max() == 1 and sums.height == values.height and values["v"].is_in([0.0, 1.0]).all():
-        return list(stats.wilson(round(math.fsum(values["v"])), tasks))
-    se = 0.0 if values["v"].min() == values["v"].max() else stats.clustered_se(sums["v"], sums["n"], mean)
-    test = stats.t_test(mean, se, tasks - 1)
-    return None if test.low is None or test.high is None else [test.low, test.high]

@@ -310,29 +310,15 @@ def _task_sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
     return (
         frame.drop_nulls()
         .group_by(*keys, "task", maintain_order=True)
-        .agg(
-            value.sum().alias("sum"),
-            pl.len().cast(pl.Int64).alias("n"),
-            value.min().alias("min"),
-            value.max().alias("max"),
-        )
+        .agg(value.sum(), pl.len().cast(pl.Int64).alias("n"), value.min().alias("low"), value.max().alias("high"))
         .sort(*keys, "task")
     )
 
 
 def _interval_of(sums: pl.DataFrame, *, is_rate: bool = False) -> dict[str, Any]:
-    tasks, rows = sums.height, int(sums["n"].sum() or 0)
-    ends: Sequence[float | None] = (None, None)
-    se = None
-    if tasks > 1:
-        least, greatest = float(sums["min"].min()), float(sums["max"].max())  # type: ignore[arg-type]
-        mean = least if least == greatest else float(sums["sum"].sum()) / rows
-        se = 0.0 if least == greatest else stats.finite(stats.clustered_se(sums["sum"], sums["n"], mean))
-        binary = rows == tasks and bool(sums["sum"].is_in([0.0, 1.0]).all())
-        ends = stats.wilson(int(sums["sum"].sum()), tasks) if binary else stats.t_test(mean, se, tasks - 1)[-2:]
-        ends = [end if end is None or not is_rate else min(1.0, max(0.0, end)) for end in ends]
-    interval = None if ends[0] is None or ends[1] is None else [*ends]
-    return {"se": se, "ci95": interval, "clusters": tasks, "few": 0 < tasks < stats.FEW_TASKS}
+    _, se, low, high = stats.clustered_mean(sums, is_rate=is_rate)
+    interval = None if low is None or high is None else [low, high]
+    return {"se": se, "ci95": interval, "clusters": sums.height, "few": 0 < sums.height < stats.FEW_TASKS}
 
 
 def by_keys(columns: Columns, keys: Keys, kind: str) -> dict[str, Any]:
