@@ -18,24 +18,15 @@ from assay.writing.recorded_files import recorded_files
 SPEC = {"id": "v", "checks": [{"id": "a", "type": "contains", "value": {"column": "answer"}}]}
 PRIVATE = "the combination of the safe"
 COMMANDS = {
-    "verify": ["verify", "desk/out.parquet"],
-    "rescore": ["diff", "desk/out.parquet", "--rescore"],
-    "diff": ["diff", "desk/out.parquet", "desk/other.parquet"],
-    "show": ["show", "desk/out.parquet"],
-    "report": ["report", "desk/out.parquet"],
-    "groups": ["groups", "desk/out.parquet"],
-    "tripwire": ["tripwire", "desk/out.parquet", "--warn-only"],
-    "whatif": ["whatif", "desk/out.parquet", "--set", "a=2"],
-    "reuse": [
-        "score",
-        "desk/in.parquet",
-        "-s",
-        "desk/v.json",
-        "--tasks",
-        "desk/tasks.jsonl",
-        "--reuse",
-        "desk/out.parquet",
-    ],
+    "verify": "verify desk/out.parquet",
+    "rescore": "diff desk/out.parquet --rescore",
+    "diff": "diff desk/out.parquet desk/other.parquet",
+    "show": "show desk/out.parquet",
+    "report": "report desk/out.parquet",
+    "groups": "groups desk/out.parquet",
+    "tripwire": "tripwire desk/out.parquet --warn-only",
+    "whatif": "whatif desk/out.parquet --set a=2",
+    "reuse": "score desk/in.parquet -s desk/v.json --tasks desk/tasks.jsonl --reuse desk/out.parquet",
 }
 
 
@@ -82,7 +73,7 @@ def named(key, name, **entry):
 
 
 def run(command, *more):
-    done = CliRunner().invoke(app, [*COMMANDS[command], *more])
+    done = CliRunner().invoke(app, [*COMMANDS[command].split(), *more])
     assert done.exit_code in (0, 2, 3), done.exception
     assert PRIVATE not in done.stdout + done.stderr
     return done
@@ -151,17 +142,8 @@ def test_what_is_no_file_is_not_opened(away):
     Path("-").write_text("{}\n")
     shutil.copy2("desk/in.parquet", "~/in.parquet")
     names = ["desk/pipe.parquet", "desk/loop", "/dev/stdin", "/dev/fd/0", "/proc/self/environ", "/dev/zero"]
-    names += [
-        "~/in.parquet",
-        "desk/*.parquet",
-        "desk",
-        "-",
-        "",
-        r"\\host\share\in.parquet",
-        "a\0b",
-        "n" * 5000,
-        "\x1b[31m",
-    ]
+    names += ["~/in.parquet", "desk/*.parquet", "desk", "-", "", r"\\host\share\in.parquet"]
+    names += ["a\0b", "n" * 5000, "\x1b[31m"]
     known = state("desk/in.parquet")
     for name in names:
         named("inputs", name, **known)

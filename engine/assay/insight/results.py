@@ -46,15 +46,11 @@ class ScoreColumn:
 
     Attributes:
         name: What people call it, and what its lines of feedback begin with: ``<check>``, or ``<verifier>/<check>``.
-        column: Its column.
-        verifier: Id of its verifier.
         id: Its id; that of the verifier where it has no checks.
-        type: Type of the check; ``""`` if unknown.
         weight: Its weight in the spec, or that of a rubric's member; None if unknown.
-        required: Whether a row can only pass if the check does.
         coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
-        group: Id of the group it is in, or ``""``.
-        title: What its spec calls it for people, or ``""``.
+        group: Id of the group it is in.
+        title: What its spec calls it for people.
     """
 
     name: str
@@ -76,12 +72,7 @@ class Result:
     Attributes:
         name: Its path for messages; ``the frame`` for one in memory.
         frame: Its rows: ``reward`` as Float64, null unless finite; ``passed`` as Boolean, null where there is no reward.
-        schema: Its columns.
-        provenance: What made it; empty if unknown.
-        checks: Its checks, in spec order.
         labels: What lines of feedback begin with, and the name of the check that each stands for.
-        files: The files it is read from.
-        notes: What the user should know.
         length_column: The column of lengths that the user names, such as numbers of tokens.
         damage: Why the provenance that is there cannot be read; None if it can, or if there is none.
     """
