@@ -76,6 +76,8 @@ CASES = {
         ('{"tool": "type", "text": "ho"}', '{"tool": "type"}', {}, 1.0),
         ('{"tool": "type", "action": null}', '{"tool": "type"}', {}, 1.0),
         ('{"tool": "type"}', '{"tool": "type", "ref": null}', {}, 1.0),
+        ('{"tool": "type", "ref": "no"}', '{"tool": "type", "ref": "ok"}', {}, 0.0),
+        ('{"tool": "key"}', '{"tool": "type"}', {}, 0.0),
         ('{"tool": 1}', {"tool": 1.0}, {}, 1.0),
         ('{"tool": true}', {"tool": 1}, {}, 1.0),
         ('{"tool": "1"}', {"tool": 1}, {}, 0.0),

@@ -335,12 +335,12 @@ BUILT_IN = ["tool_calls_match", "exact_match", "contains", "regex_match"]
 
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-PROMISES: list[tuple[str, str, Callable[[], None]]] = []
-"""The document, words of it, and their proof."""
+PROMISES: list[tuple[str, str, Callable[[], None] | str]] = []
+"""The document, words of it, and their proof: a function, or a test that shows them anyway."""
 
 
 def promised(document, *words):
-    """Enter the decorated function as the proof of words."""
+    """Enter the decorated function, or a test, as the proof of words."""
 
     def enter(proof):
         PROMISES.extend((document, quotation, proof) for quotation in words)
@@ -710,54 +710,23 @@ def exact_match():
         assert by_row("yes ", verifier) == fns.exact_match("yes ", " YES", params) == reward
 
 
-@promised(ON_ROW, "Returns 1.0 if str(expected) is a non-empty substring of model_output (case-folded when")
-@promised(API, "1.0 if expected is a substring of model_output.")
-def contains():
-    for expected, params, reward in ((42, {}, 1.0), ("", {}, 0.0), ("IT", {}, 0.0), ("IT", {"ignore_case": True}, 1.0)):
-        assert by_row("it is 42", InProcessVerifier("contains", expected, params)) == reward
-        assert fns.contains("it is 42", expected, params) == reward
-
-
-@promised(
-    ON_ROW, "Treats expected as a regex; returns 1.0 if re.search finds it in model_output (with re.IGNORECASE when"
-)
-@promised(API, "1.0 if regex expected matches model_output.")
-def regex_match():
-    for expected, params, reward in ((r"\d{2}$", {}, 1.0), ("^IT", {}, 0.0), ("^IT", {"ignore_case": True}, 1.0)):
-        assert by_row("it is 42", InProcessVerifier("regex_match", expected, params)) == reward
-        assert fns.regex_match("it is 42", expected, params) == reward
-
-
-@promised(
+OF_OURS = "functions/test_functions.py::test_a_function_of_ours"
+promised(
     ON_ROW,
+    "Returns 1.0 if str(expected) is a non-empty substring of model_output (case-folded when",
+    "Treats expected as a regex; returns 1.0 if re.search finds it in model_output (with re.IGNORECASE when",
     "Parses both model_output and expected as JSON dicts (stripping code fences).",
     "Returns 1.0 only if tool and action match; any ref/text present in expected must match; and a coordinate must be within",
     "(default 25) on both axes. Otherwise 0.0.",
-)
-@promised(
+)(OF_OURS)
+promised(
     API,
+    "1.0 if expected is a substring of model_output.",
+    "1.0 if regex expected matches model_output.",
     "1.0 if the model's emitted tool call matches expected; else 0.0.",
     "Both must parse as JSON dicts; tool + action must match; optional ref/text must match if present in expected; coordinate must",
     "be within params['coordinate_tolerance'] (default 25).",
-)
-def tool_calls_match():
-    expected = {"tool": "mouse", "action": "click", "ref": "ok", "coordinate": [100, 200]}
-    given = {**expected, "text": "whatever", "coordinate": [125, 175]}
-    cases = [
-        (given, {}, 1.0),
-        ({**given, "coordinate": [125, 174]}, {}, 0.0),
-        ({**given, "coordinate": [125, 174]}, {"coordinate_tolerance": 26}, 1.0),
-        ({**given, "ref": "no"}, {}, 0.0),
-        ({**given, "tool": "key"}, {}, 0.0),
-        ({**given, "action": "move"}, {}, 0.0),
-        ([given], {"coordinate_tolerance": "0"}, 0.0),
-        ("no call", {}, 0.0),
-    ]
-    for output, params, reward in cases:
-        for text in (json.dumps(output), f"```json\n{json.dumps(output)}\n```"):
-            for gold in (expected, json.dumps(expected)):
-                assert fns.tool_calls_match(text, gold, params) == reward
-                assert by_row(text, InProcessVerifier("tool_calls_match", gold, params)) == reward
+)(OF_OURS)
 
 
 @promised(
@@ -780,20 +749,12 @@ def a_function_of_yours():
         assert assay.score(rows, verifier_name=name)["reward"].item() == 1.0
 
 
-@promised(
-    ON_ROW,
-    "kind must be in_process today",
-    "only a default fn_name - used when a row leaves fn_name blank, so you don't repeat it on every task.",
+promised(ON_ROW, "kind must be in_process today")(
+    "functions/test_request.py::test_other_kinds_and_unknown_names_are_refused_before_scoring"
 )
-def kinds_and_defaults():
-    assert by_row("ab", {"kind": "in_process", "expected": "a"}, verifier_name="contains") == 1.0
-    assert by_row("ab", {"fn_name": "", "expected": "a"}, verifier_name="contains") == 1.0
-    assert by_row("ab", {"fn_name": "exact_match", "expected": "a"}, verifier_name="contains") == 0.0
-    reward = assay.adapters.trl({"checks": [{"type": "row_verifier", "verifierName": "contains"}]})
-    named = [{"expected": "a"}, {"fn_name": "exact_match", "expected": "a"}]
-    assert reward(prompts=["", ""], completions=["ab", "ab"], verifier=named) == [1.0, 0.0]
-    with pytest.raises(assay.InputError, match='kind "format_only" is not in_process'):
-        by_row("ab", {"kind": "format_only", "fn_name": "contains", "expected": "a"})
+promised(
+    ON_ROW, "only a default fn_name - used when a row leaves fn_name blank, so you don't repeat it on every task."
+)("functions/test_request.py::test_blank_names_mean_the_default")
 
 
 @promised(
@@ -954,26 +915,11 @@ def a_class_of_yours():
         scored("band.yaml", "x")
 
 
-@promised(
+promised(
     ON_ROW,
     "prompt is the input text the model saw; completion is the model's generated text; target is a dict of gold/reference data",
     "(answer keys, expected fields, etc.)",
-)
-def what_a_class_gets():
-    calls = []
-    space = run(CLASS.replace("length_band", "spy"))
-
-    def verify(self, **given):
-        calls.append(given)
-        return assay.VerificationResult(1.0)
-
-    space["LengthBandVerifier"].verify = verify
-    chat = [{"role": "user", "content": "2 + 2?"}]
-    for prompt in ("2 + 2?", chat):
-        rewards({"kind": "spy"}, "4", prompt=prompt, answer="4", target=None, expected=None)
-        rewards({"kind": "spy"}, "4", prompt=prompt, target={"keys": ["4"]})
-    for target in ({"answer": "4"}, {"keys": ["4"]}):
-        assert calls.count({"prompt": "2 + 2?", "completion": "4", "target": target}) == 2
+)("classes/test_verifiers.py::test_a_class_gets_prompt_and_target")
 
 
 @promised(
@@ -1247,7 +1193,16 @@ def test_the_words_are_those_of_the_documents():
     assert [words for document, words, _ in (*PROMISES, *OTHERWISE) if plain(words) not in texts[document]] == []
 
 
-@pytest.mark.parametrize("proof", dict.fromkeys(proof for *_, proof in PROMISES), ids=lambda proof: proof.__name__)
+def test_the_tests_that_show_what_is_promised_are_there():
+    named = {proof for *_, proof in PROMISES if isinstance(proof, str)}
+    for path, _, name in (proof.partition("::") for proof in named):
+        assert f"def {name}(" in (ROOT / "tests" / path).read_text("utf-8")
+
+
+PROOFS = dict.fromkeys(proof for *_, proof in PROMISES if callable(proof))
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
 def test_the_promise_is_kept(proof, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for registry, own in ((functions, BUILT_IN), (verifiers, ["format_only"])):
