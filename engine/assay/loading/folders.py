@@ -67,7 +67,8 @@ def _below(folder: Path, known: set[str], notes: list[str]) -> Iterator[Path]:
     is_top = not known
     known.add(os.path.realpath(folder))
     for entry in sorted(filter(_visible, folder.iterdir())):
-        if not is_top and entry.is_file() and _is_result(entry):
+        if not is_top and entry.is_file() and suffix_of(entry) == ".parquet" and _has_provenance(entry):
+            # what is scored into a folder of the rollouts is not scored with them the next time
             notes.append(f"left out: {shown_path(entry)} is a result of assay score")
         elif entry.is_file():
             yield entry
@@ -77,12 +78,10 @@ def _below(folder: Path, known: set[str], notes: list[str]) -> Iterator[Path]:
             yield from _below(entry, known, notes)
 
 
-def _is_result(path: Path) -> bool:
-    if suffix_of(path) != ".parquet":
-        return False
+def _has_provenance(path: Path) -> bool:
     try:
         return PROVENANCE_KEY in pl.read_parquet_metadata(path)
-    except (*ENGINE_ERRORS, ValueError):  # the file is told as what it is when it is opened
+    except (*ENGINE_ERRORS, ValueError):  # told when it is opened
         return False
 
 

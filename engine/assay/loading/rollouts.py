@@ -273,7 +273,10 @@ def scan(source: Any, **options: Unpack[ReadingOptions]) -> pl.LazyFrame:
 def open_rollouts(source: Any, reading: Reading) -> Rollouts:
     """``scan`` with inputs and notes; a hidden column says why a bad row is bad."""
     prepare_process()
-    _check_names(reading.mapping, reading.known)
+    known = (*_READ, *reading.known)
+    for name, column in reading.mapping.items():
+        if name not in known and (guess := did_you_mean(name, known, cutoff=0.8)):  # probably a typo
+            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", guess)
     try:
         paths = [source] if isinstance(source, str | Path) else source
         if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
@@ -473,12 +476,6 @@ def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
         with open_input(Path(path)) as stream:
             names[spool(stream, shown_path(path), form_of(Path(path)) or LINES.suffixes[0])] = path_text(path)
     return _open_files(list(names), reading, names)
-
-
-def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:
-    for name, column in mapping.items():
-        if name not in (*_READ, *known) and (guess := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
-            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", guess)
 
 
 def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:

@@ -132,6 +132,8 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         A draft-07 schema as plain data. Unknown check types are allowed, because a run skips them.
     """
     types = (*CHECKS, *GROUPS, *checks)
+    schemas = {check.type: _params_schema(check) for check in types}
+    schemas |= {name: _config_schema(name, config) for name, config in registered_configs().items()}
     wrapped = {"properties": {VERIFIER: ref("verifier")}, "additionalProperties": False}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -141,7 +143,11 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         "then": wrapped,
         "else": ref("verifier"),
         "definitions": {
-            **_definitions(types),
+            **{
+                f"{owner}.{name}": schemas[owner]["$defs"][name]
+                for owner in schemas
+                for name in schemas[owner].get("$defs", ())
+            },
             **step_definitions(),
             "verifier": _verifier(),
             "condition": _condition(),
@@ -267,14 +273,6 @@ def _params_schema(check: type[Check]) -> dict[str, Any]:
     return check.Params.model_json_schema(by_alias=True, ref_template=f"#/definitions/{check.type}.{{model}}")
 
 
-def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
-    schemas = {check.type: _params_schema(check) for check in checks}
-    schemas |= {name: _config_schema(name, config) for name, config in registered_configs().items()}
-    return {
-        f"{owner}.{name}": value for owner, schema in schemas.items() for name, value in schema.pop("$defs", {}).items()
-    }
-
-
 def _param_schemas(check: type[Check]) -> dict[str, Any]:
     properties = _params_schema(check).get("properties", {})
     fields = {name: properties[field.alias or name] for name, field in check.Params.model_fields.items()}
@@ -286,14 +284,13 @@ def _param_schemas(check: type[Check]) -> dict[str, Any]:
                 lists = [{"type": "array", "items": literal}] if check.golds.whole else []
                 items = {"anyOf": [literal, *lists, ref("reference")]}
                 forms = [ref("reference"), {"type": "array", "minItems": 1, "items": items}]
-            fields[name] = _with(schema, *forms)
+            # with its words outside, where editors look for them
+            words: dict[str, Any] = {
+                word: schema[word] for word in ("description", "default", "title") if word in schema
+            }
+            rest = {word: value for word, value in schema.items() if word not in words}
+            fields[name] = {**words, "anyOf": [rest, *forms]}
     return {name: fields[field] for name, field in spellings(check.Params).items()}
-
-
-def _with(schema: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
-    words: dict[str, Any] = {name: schema[name] for name in ("description", "default", "title") if name in schema}
-    rest = {name: value for name, value in schema.items() if name not in words}
-    return {**words, "anyOf": [rest, *others]}
 
 
 def _beside(*others: str) -> dict[str, Any]:

@@ -32,7 +32,11 @@ def read_inspect_log(path: Path, name: str, limit: int) -> Document:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on fields of older logs
             log = read_eval_log(str(path), format=_format(path), exclude_fields=_NOT_READ)
-            records = [_record(sample) for sample in log.samples or ()]
+            records = []
+            for sample in log.samples or ():
+                record = {"task_id": str(sample.id)} | sample_columns(sample) | {"id": sample.id, "epoch": sample.epoch}
+                failed = {} if sample.error is None else {"completion": None, "error": sample.error.message}
+                records.append(record | failed)
     except InputError:
         raise
     except RAISED as error:
@@ -61,11 +65,6 @@ def _refuse_large(path: Path, shown: str, limit: int) -> None:
     if (size := max(sizes, default=0)) > limit:
         hint = "Raise --memory-limit or --max-ratio if you trust it."
         raise InputError(f"{shown}: an entry of the log has {size:,} bytes; the limits allow {limit:,}.", hint)
-
-
-def _record(sample: Any) -> dict[str, Any]:
-    record = {"task_id": str(sample.id)} | sample_columns(sample) | {"id": sample.id, "epoch": sample.epoch}
-    return record if sample.error is None else record | {"completion": None, "error": sample.error.message}
 
 
 def sample_columns(sample: Any) -> dict[str, Any]:

@@ -52,7 +52,13 @@ class Dictionaries:
         dtype = array.type
         if pa.types.is_dictionary(dtype):
             last, self._last[place] = self._last.get(place), array.dictionary
-            return 0 if last is None else _shared(last, array.dictionary)
+            current = array.dictionary
+            if last is None:
+                return 0
+            if _addresses(last) == _addresses(current):
+                return int(current.nbytes)
+            extends = len(current) >= len(last) and current.slice(0, len(last)).equals(last)
+            return int(last.nbytes) if extends else 0
         if isinstance(array, pa.StructArray):
             return sum(self._counted_bytes(array.field(at), (*place, at)) for at in range(dtype.num_fields))
         if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray | pa.MapArray):
@@ -65,12 +71,6 @@ def _size(batch: pa.RecordBatch) -> int:
         return int(batch.nbytes)
     except pa.ArrowNotImplementedError:  # of extension types within lists and structs
         return int(batch.get_total_buffer_size())
-
-
-def _shared(last: pa.Array, current: pa.Array) -> int:
-    if _addresses(last) == _addresses(current):
-        return int(current.nbytes)
-    return int(last.nbytes) if len(current) >= len(last) and current.slice(0, len(last)).equals(last) else 0
 
 
 def _addresses(array: pa.Array) -> list[int | None]:

@@ -267,7 +267,9 @@ class LineReader:
         self._golds = [reading.mapping.get(name, name) for name in (EXPECTED, VERIFIER)]  # they keep NaN
         self._kinds: set[str] = set()
         self._odd: dict[str, tuple[int, int]] = {}  # count and first line, by kind
-        self._decoder = json.JSONDecoder(parse_constant=self._constant, object_pairs_hook=self._object)
+        self._decoder = json.JSONDecoder(
+            parse_constant=lambda _: self._kinds.add("numbers"), object_pairs_hook=self._object
+        )
 
     @property
     def odd_lines(self) -> int:
@@ -354,9 +356,6 @@ class LineReader:
             thread.start()
             thread.join()
             return results[0]
-
-    def _constant(self, _: str) -> None:
-        self._kinds.add("numbers")
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)

@@ -149,7 +149,10 @@ def largest_page(path: Path, names: Collection[str]) -> int:
     footer = pq.read_metadata(path)
     groups = map(footer.row_group, range(footer.num_row_groups))
     with path.open("rb") as file:
-        return max((_largest_of(leaf, file) for group in groups for _, leaf in chunks_of(group, names)), default=0)
+        return max(
+            (max(_sizes_of(leaf, file), default=0) for group in groups for _, leaf in chunks_of(group, names)),
+            default=0,
+        )
 
 
 def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collection[str], harmless: int) -> int:
@@ -175,10 +178,6 @@ def _longest(path: Path, group: int, name: str) -> int:
                 return pc.max(pc.binary_length(column.dictionary)).as_py() or 0
             break
     return sys.maxsize
-
-
-def _largest_of(leaf: Any, file: IO[bytes]) -> int:
-    return max(_sizes_of(leaf, file), default=0)
 
 
 def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
