@@ -13,7 +13,7 @@ from typing import Any
 from assay.errors import InputError, quoted, shown_path
 from assay.loading.folders import expand
 from assay.loading.formats.files import LINES, format_of
-from assay.loading.formats.jsonl import Source, cut
+from assay.loading.formats.jsonl import LineSource, cut
 from assay.loading.formats.reading import Reading
 from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import scan
@@ -104,7 +104,7 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
 
 
 def _read_jsonl(path: Path) -> Iterable[dict[str, Any]]:
-    with Source.of(path, str(path), Reading()).open() as stream:
+    with LineSource.of(path, str(path), Reading()).open() as stream:
         pieces = (io.BytesIO(piece.data) for piece in cut(stream, sys.maxsize))
         for number, line in enumerate(chain.from_iterable(pieces), 1):
             if not line.strip():

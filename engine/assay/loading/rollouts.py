@@ -89,7 +89,7 @@ def probe(source: Path | Remote, reading: Reading) -> Facts:
 
 
 @dataclass(frozen=True)
-class Choice:
+class PresetChoice:
     """The chosen way to read files.
 
     Attributes:
@@ -123,16 +123,16 @@ class Choice:
         return f"{prefix}: {', '.join(parts) or 'the columns have the names that Assay reads'}"
 
 
-def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mapping[str, str]) -> Choice:
+def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mapping[str, str]) -> PresetChoice:
     """Choose how to read sources: as the preset that the caller names, else as the one whose signature all of them match."""
     named = None if preset is None or preset == NONE else load_preset(preset)
     chosen = _detected(sources) if preset is None else named
     has_paths = any(map(is_path, mapping.values()))
     if chosen is None:
-        return Choice(laid_out(None, mapping)) if has_paths else Choice()
+        return PresetChoice(laid_out(None, mapping)) if has_paths else PresetChoice()
     how = "detected" if named is None else "--preset"
     if chosen.changes_nothing and not has_paths:
-        return Choice(None, chosen.name, how)
+        return PresetChoice(None, chosen.name, how)
     is_sure = all(chosen.signature.fits(facts.outlines) for facts in sources)
     column = chosen.first_only
     first = [value for facts in sources for value in facts.first_of(column)] if column is not None else []
@@ -143,7 +143,7 @@ def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mappi
             f"The preset `{chosen.name}` cannot read {' and '.join(sorted(kinds))} files in one run.",
             "Score them separately.",
         )
-    return Choice(layout, chosen.name, how)
+    return PresetChoice(layout, chosen.name, how)
 
 
 def _detected(sources: Sequence[Facts]) -> Preset | None:
@@ -294,7 +294,7 @@ def _shown(source: Any, error: OSError) -> str:
 
 
 def _arranged(
-    records: Rollouts, chosen: Choice, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
+    records: Rollouts, chosen: PresetChoice, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
 ) -> Rollouts:
     for name in (*records.frame.collect_schema(), *mapping):
         if name.startswith(HIDDEN) and not (name == BAD and (reshaped is not None or records.bad)):
@@ -409,7 +409,7 @@ def _probe_all(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list
             if reading.skip_bad_files and facts.path is not None:
                 # as far as the caller names a preset, it may take the completion from elsewhere
                 named = (
-                    Choice()
+                    PresetChoice()
                     if reading.preset is None
                     else choose([Facts("", facts.kind)], reading.preset, reading.mapping)
                 )

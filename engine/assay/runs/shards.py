@@ -22,7 +22,7 @@ from assay.loading.rollouts import InputFile, Step, part_of, unchanged
 from assay.runs.file_run import output_schema, stream
 from assay.scoring.in_memory import engine_errors
 from assay.scoring.summary import Summary
-from assay.spec.stored_json import Count, Stored, StoredError, parse_stored
+from assay.spec.stored_json import Count, StoredError, StoredObject, parse_stored
 from assay.system.atomic_file import refused_by_disk, write_file
 from assay.writing.footers import read_provenance, text_beside
 from assay.writing.writers import open_writer
@@ -31,7 +31,7 @@ COUNTS = "_counts"
 """Folder beside the parts with the counts of each."""
 
 
-class _CheckCounts(Stored):
+class _CheckCounts(StoredObject):
     """The numbers of one check in a part."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=True)  # a sum may overflow
@@ -48,7 +48,7 @@ class _CheckCounts(Stored):
     broken: str
 
 
-class _Counts(Stored):
+class _Counts(StoredObject):
     """What ``Summary.dump`` returns; a sum of rewards may be beyond every float."""
 
     model_config = ConfigDict(allow_inf_nan=True)

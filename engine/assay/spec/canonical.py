@@ -13,14 +13,14 @@ from assay.errors import InputError, SpecError, printable, quoted
 from assay.names import NATIVE
 from assay.spec.check_classes import plugins_to_import
 from assay.spec.fields import LABELS
-from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
+from assay.spec.stored_json import StoredError, StoredObject, conforms, parse_stored
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
 
 _ROLES = ("gate", "penalty")
 _NOT_OF_THE_SCORE = ("id", "weight", "required", "threshold", *_ROLES)
 
 
-class _Check(Stored):
+class _Check(StoredObject):
     """A check in canonical form, as far as it is read as data; ``load_verifier`` checks the rest."""
 
     id: str
@@ -33,7 +33,7 @@ class _Check(Stored):
     checks: list["_Check"] = Field(default_factory=list)
 
 
-class _Entry(Stored):
+class _Entry(StoredObject):
     """What a provenance says of a verifier, as far as it is read here."""
 
     id: str | None = None
@@ -41,7 +41,7 @@ class _Entry(Stored):
     canonical: str
 
 
-class _Verifier(Stored):
+class _Verifier(StoredObject):
     id: str
     kind: str
     passThreshold: float = 1.0  # noqa: N815  (as it is written)
@@ -83,7 +83,7 @@ def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _form(entry: Mapping[str, Any]) -> dict[str, Any]:
     beside = {key: entry[key] for key in ("id", "kind") if entry.get(key) is not None}
-    form = {"kind": NATIVE, **beside, **parse_stored(entry["canonical"], Stored, free=True)}
+    form = {"kind": NATIVE, **beside, **parse_stored(entry["canonical"], StoredObject, free=True)}
     conforms(form, _Native if form["kind"] == NATIVE else _Verifier)
     if other := next((key for key, value in beside.items() if form[key] != value), ""):
         raise StoredError(f"{other}: {quoted(form[other])} in the canonical form, {quoted(beside[other])} beside it")

@@ -1,6 +1,6 @@
 """The fields of a verifier and of its checks: models, by which they are read and from which the JSON Schema is made.
 
-``Reader`` reads the fields of one document and collects every problem with its place.
+``FieldReader`` reads the fields of one document and collects every problem with its place.
 """
 
 import math
@@ -87,7 +87,7 @@ def _choice(words: tuple[str, ...], description: str) -> Any:
     return Field(words[0], description=description, json_schema_extra={"enum": [*words]})
 
 
-class Fields(BaseModel):
+class SpecFields(BaseModel):
     """The fields of a part of a spec, in camelCase or snake_case; null is the default."""
 
     model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, populate_by_name=True)
@@ -96,7 +96,7 @@ class Fields(BaseModel):
     """Fields for which null is a value."""
 
 
-class _Named(Fields):
+class _NamedFields(SpecFields):
     id: Annotated[str, AfterValidator(_ident)] = Field(
         "", description="Unique in a run; by default the file's name without its ending.", json_schema_extra=_ID
     )
@@ -110,7 +110,7 @@ class _Named(Fields):
 _THRESHOLD = Field(1.0, description="Lowest score with which an output passes.")
 
 
-class VerifierFields(_Named):
+class VerifierFields(_NamedFields):
     """The fields of a native verifier."""
 
     nullable: ClassVar = frozenset({"range"})
@@ -126,7 +126,7 @@ class VerifierFields(_Named):
     checks: Any = None
 
 
-class ClassFields(_Named):
+class ClassFields(_NamedFields):
     """The fields of a verifier that names a verifier class."""
 
     kind: str = Field(NATIVE, description="native, or a registered verifier class.")
@@ -134,7 +134,7 @@ class ClassFields(_Named):
     params: Any = None
 
 
-class CheckFields(Fields):
+class CheckFields(SpecFields):
     """The fields that every check has."""
 
     id: Annotated[str, AfterValidator(_ident)] = Field(
@@ -168,7 +168,7 @@ class CheckFields(Fields):
     )
 
 
-def names_of(model: type[Fields]) -> tuple[str, ...]:
+def names_of(model: type[SpecFields]) -> tuple[str, ...]:
     """Return the names of fields in canonical spelling."""
     return tuple(field.alias or name for name, field in model.model_fields.items())
 
@@ -202,10 +202,10 @@ def expected(kind: str, value: Any) -> str:
     return f"expected {EXPECTED[kind]}, got {named(value)}.{hint}"
 
 
-_Model = TypeVar("_Model", bound=Fields)
+_Model = TypeVar("_Model", bound=SpecFields)
 
 
-class Reader:
+class FieldReader:
     """Reads the fields of one document, and collects every problem with its place."""
 
     def __init__(

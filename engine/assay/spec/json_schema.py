@@ -10,7 +10,7 @@ from assay.checks.registry import CHECKS
 from assay.classes.registry import registered_configs
 from assay.expressions.regex.flavors import pattern_schemas
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
-from assay.spec.fields import CHECK_FIELDS, LABELS, CheckFields, ClassFields, Fields, VerifierFields
+from assay.spec.fields import CHECK_FIELDS, LABELS, CheckFields, ClassFields, SpecFields, VerifierFields
 from assay.spec.pipeline import CONDITION_TESTS, SOURCE_NAMES
 from assay.spec.scorers import SCORERS
 from assay.steps.base import Step
@@ -167,7 +167,7 @@ def _both_spellings(fields: dict[str, Any]) -> dict[str, Any]:
     return {spelling: schema for name, schema in fields.items() for spelling in both_cases(name)}
 
 
-def _fields_of(model: type[Fields], **others: Any) -> dict[str, Any]:
+def _fields_of(model: type[SpecFields], **others: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, schema in model.model_json_schema(by_alias=True)["properties"].items():
         given = {key: value for key, value in schema.items() if key != "title" and value not in (None, "")}

@@ -26,7 +26,7 @@ Lock = dict[str, dict[int, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredSpec:
     """One version of a registered spec.
 
     Attributes:
@@ -75,10 +75,10 @@ def read_lock(folder: Path) -> Lock:
         raise SpecError(f"{shown_path(path)}: is not a lock that `assay verifiers create` wrote.", hint) from None
 
 
-def listed_specs(folder: Path) -> list[Registered]:
+def listed_specs(folder: Path) -> list[RegisteredSpec]:
     """Return what is registered in a folder, by id and version, whether or not the copies are what they were."""
     return [
-        Registered(ident, version, folder / ident / str(version) / entry["file"], entry["sha256"])
+        RegisteredSpec(ident, version, folder / ident / str(version) / entry["file"], entry["sha256"])
         for ident, versions in sorted(read_lock(folder).items())
         for version, entry in sorted(versions.items())
     ]
@@ -90,7 +90,7 @@ def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return dict(entry)
 
 
-def registered(source: str | Path, folder: Path | None = None) -> Registered | None:
+def registered(source: str | Path, folder: Path | None = None) -> RegisteredSpec | None:
     """Return the registered spec of a name; None for a name that is that of a file."""
     text = str(source)
     ident, at, number = text.partition("@")

@@ -14,7 +14,7 @@ from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
 from assay.functions.check import Registered
 from assay.spec.check import Condition
-from assay.spec.fields import CheckFields, Reader
+from assay.spec.fields import CheckFields, FieldReader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
 from assay.steps.registry import STEPS
@@ -34,7 +34,7 @@ _NO_STEP = "strip"
 _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 
 
-def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
+def read_subject(reader: FieldReader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
     """Return what `on` names, None for the completion's text; and the same in canonical form."""
     items = data if isinstance(data, list) else [data]
     place = path if not isinstance(data, list) else (*path, 0)
@@ -45,7 +45,7 @@ def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None
     return subject, [*([outline] if outline is not None else []), *chain.outline()]
 
 
-def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any, int]:
+def _source(reader: FieldReader, item: Any, path: Place) -> tuple[Source | None, Any, int]:
     if is_reference(item):
         reference = _reference(reader, item, path)
         return (None, None, 1) if reference is None else (Source(reference=reference), reference.outline(), 1)
@@ -56,7 +56,7 @@ def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any,
     return None, None, int(not is_step and misread(reader, item, path))
 
 
-def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
+def read_chain(reader: FieldReader, data: Any, path: Place, first: int = 0) -> Chain:
     """Return the steps that data describes."""
     items = data if isinstance(data, list) else [data]
     misplaced = [
@@ -79,7 +79,7 @@ def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
         return Chain()
 
 
-def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
+def with_steps(reader: FieldReader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
     """Return the subject with the steps that the check takes itself; its own source where none is named."""
     own, steps = check.subject()
     if own is not None and (subject is None or (not subject.chain.steps and str(subject.source) == own.name)):
@@ -93,7 +93,7 @@ def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Plac
     return subject if not steps else (subject or Subject()).then(steps)
 
 
-def _reference(reader: Reader, value: Mapping[str, Any], path: Place) -> Reference | None:
+def _reference(reader: FieldReader, value: Mapping[str, Any], path: Place) -> Reference | None:
     try:
         return read_reference(value)
     except ValueError as error:
@@ -101,7 +101,7 @@ def _reference(reader: Reader, value: Mapping[str, Any], path: Place) -> Referen
         return None
 
 
-def misread(reader: Reader, value: Any, path: Place) -> bool:
+def misread(reader: FieldReader, value: Any, path: Place) -> bool:
     """Report an object that was probably meant as a reference; return whether it was."""
     if not isinstance(value, Mapping) or is_reference(value):
         return False
@@ -118,7 +118,7 @@ def misread(reader: Reader, value: Any, path: Place) -> bool:
     return True
 
 
-def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, path: Place) -> None:
+def _misread_param(reader: FieldReader, check: type[Check], name: str, value: Any, path: Place) -> None:
     if takes_objects(check.Params, name) or misread(reader, value, path) or not isinstance(value, list):
         return
     for at, item in enumerate(value):
@@ -136,7 +136,7 @@ def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, pa
 
 
 def gold_check(
-    reader: Reader, check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
+    reader: FieldReader, check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
 ) -> dict[str, Any] | None:
     """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check."""
     before = len(reader.problems)
@@ -171,7 +171,7 @@ def gold_check(
     return {"params": outline, "check": GoldCheck(check, given, chain or Chain()), "note": note}
 
 
-def resolvable(reader: Reader, value: Any, path: Place) -> Any:
+def resolvable(reader: FieldReader, value: Any, path: Place) -> Any:
     """Return a param's value with references in place of the mappings that describe them; None for one that cannot be used."""
     if is_reference(value):
         return _reference(reader, value, path)
@@ -230,7 +230,7 @@ def likely_slip(params: Any) -> str:
     return f"`{match[0]}` is plain text here; to take it from the row, write {{column: {name}}} or {{template: …}}"
 
 
-def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condition | None:
+def read_condition(reader: FieldReader, data: Any, path: Place, depth: int) -> Condition | None:
     """Return the condition under which a check runs; None if there is a problem."""
     before = len(reader.problems)
     fields = reader.fields(data, path, _CONDITION_FIELDS)
@@ -264,7 +264,7 @@ def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condit
     return Condition(reference, test, operand, None, negated, outline, lists=lists)
 
 
-def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
+def _check_condition(reader: FieldReader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
     fields = reader.check(data, path, depth)
     if fields is not None and (fields["parts"] or fields["when"] is not None):
         reader.problem(path, "a condition is a single check without a condition of its own")
@@ -275,7 +275,7 @@ def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, nega
     return None
 
 
-def _lists_of(reader: Reader, flavor: Mapping[str, Any], path: Place, test: str) -> str | None:
+def _lists_of(reader: FieldReader, flavor: Mapping[str, Any], path: Place, test: str) -> str | None:
     for name in flavor:
         if test != "matches":
             reader.problem((*path, name), f"`{name}` goes with `matches`")
@@ -304,7 +304,7 @@ def _operand_problem(test: str, operand: Any, lists: str | None) -> str:
     return ""
 
 
-def check_threshold(reader: Reader, fields: Mapping[str, Any], path: Place) -> None:
+def check_threshold(reader: FieldReader, fields: Mapping[str, Any], path: Place) -> None:
     """Report a threshold that every score reaches, or none."""
     threshold = fields["threshold"]
     if threshold is not None and not 0 < threshold <= 1 and _within_one(fields):
@@ -323,7 +323,7 @@ def _within_one(fields: Mapping[str, Any]) -> bool:
     return check is not None and check.traits.bounded and not isinstance(check, Broken)
 
 
-def role_of(reader: Reader, fields: Mapping[str, Any], given: CheckFields, path: Place) -> tuple[str, float]:
+def role_of(reader: FieldReader, fields: Mapping[str, Any], given: CheckFields, path: Place) -> tuple[str, float]:
     """Return what a check's score does, and its weight or how much it takes off."""
     roles = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * given.gate
     if len(roles) > 1:

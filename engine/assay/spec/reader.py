@@ -23,7 +23,7 @@ from assay.spec.fields import (
     LABELS,
     CheckFields,
     ClassFields,
-    Reader,
+    FieldReader,
     VerifierFields,
     names_of,
     place,
@@ -150,7 +150,7 @@ _CHOICES_OF_TYPE = ("int", "float", "str", "bool", "dict[str,any]", "list[str]")
 """What pydantic adds to the place of a value that may be of several types."""
 
 
-class SpecReader(Reader):
+class SpecReader(FieldReader):
     """Reads one document."""
 
     origin: "Origin | None" = None

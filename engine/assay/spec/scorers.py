@@ -14,12 +14,12 @@ from assay.errors import did_you_mean, listed, quoted, said_by
 from assay.functions.check import Registered, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
-from assay.spec.fields import Reader
+from assay.spec.fields import FieldReader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place, named
 
 
-def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
+def by_class(reader: FieldReader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
     """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems."""
     from assay.classes.check import ByClass
     from assay.classes.registry import get_verifier
@@ -55,7 +55,7 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place =
     return [{"id": kind, "type": kind, "params": params, "check": check, "parts": [], **plain}]
 
 
-def _config_problem(reader: Reader, config: Any, error: Any, place: Place) -> None:
+def _config_problem(reader: FieldReader, config: Any, error: Any, place: Place) -> None:
     path = (*place, "params", *error["loc"])
     if error["type"] == "missing":
         reader.problem(path, "is missing")
@@ -104,14 +104,14 @@ def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-Read = Callable[[Reader, str, Mapping[str, Any], Place], dict[str, Any] | None]
+Read = Callable[[FieldReader, str, Mapping[str, Any], Place], dict[str, Any] | None]
 """Takes the reader, the check's type, its fields and its place; returns fields of a ``CheckSpec``, or None if there are problems."""
 
 SCORERS: tuple[type[Check], ...] = (Registered, RowVerifierCheck, Included)
 """Classes of checks that have a type of their own, and that are read here."""
 
 
-class Scorer(NamedTuple):
+class ScorerReader(NamedTuple):
     """How a check that is no check type is read: what it runs, its own fields, and who reads them."""
 
     name: str
@@ -119,23 +119,25 @@ class Scorer(NamedTuple):
     read: Read
 
 
-def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> Scorer | None:
+def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> ScorerReader | None:
     """Return how a check is read that runs no check type; None if it is a check type, a group, or unknown."""
     kind, name = data.get("kind"), data.get("type")
     if isinstance(kind, str) and name is None:
-        return Scorer(kind, ("kind",), _class)
+        return ScorerReader(kind, ("kind",), _class)
     if not isinstance(name, str):
         return None
     if name in types:
-        return Scorer(name, *_BY_TYPE[types[name]]) if types[name] in _BY_TYPE else None
+        return ScorerReader(name, *_BY_TYPE[types[name]]) if types[name] in _BY_TYPE else None
     if function(name) is not None:
-        return Scorer(name, ("expected",), _function)
+        return ScorerReader(name, ("expected",), _function)
     from assay.rewards.declared import is_path
 
-    return Scorer(name, (), _reward) if is_path(name) else None
+    return ScorerReader(name, (), _reward) if is_path(name) else None
 
 
-def _named_function(reader: Reader, type_name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+def _named_function(
+    reader: FieldReader, type_name: str, fields: Mapping[str, Any], path: Place
+) -> dict[str, Any] | None:
     del type_name
     name = reader.value(fields, path, "name", str, "")
     if not name:
@@ -149,7 +151,7 @@ def _named_function(reader: Reader, type_name: str, fields: Mapping[str, Any], p
     return _function(reader, name, fields, path)
 
 
-def _function(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+def _function(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
     params = reader.value(fields, path, "params", dict, {})
     resolved = {key: resolvable(reader, value, (*path, "params", key)) for key, value in params.items()}
     golds: list[Any] | None = None
@@ -167,7 +169,7 @@ def _function(reader: Reader, name: str, fields: Mapping[str, Any], path: Place)
     return {"name": name, "params": outline, "check": Registered(name, golds, resolved), "note": note}
 
 
-def _row_verifier(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+def _row_verifier(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
     given = {
         **reader.value(fields, path, "params", dict, {}),
         **{key: fields[key] for key in ("verifierName",) if key in fields},
@@ -182,7 +184,7 @@ def _row_verifier(reader: Reader, name: str, fields: Mapping[str, Any], path: Pl
     return {"name": name, "params": {"verifierName": default}, "check": check}
 
 
-def _class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+def _class(reader: FieldReader, kind: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
     if kind in (NATIVE, IN_PROCESS):
         of_row = f"`type: {ROW_VERIFIER}` runs the verifiers of the rows"
         message = of_row if kind == IN_PROCESS else "a check has a `type`; `kind` names a verifier class"
@@ -196,7 +198,7 @@ def _class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place) ->
     return {"name": kind, "params": read[0]["params"], "check": check, "outline": {"kind": kind}}
 
 
-def _reward(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+def _reward(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
     from assay.rewards.check import RewardCheck
     from assay.rewards.declared import reward_named
     from assay.rewards.reward_function import reward_function
@@ -217,7 +219,7 @@ def _reward(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -
     return {"name": name.partition(":")[2], "params": {}, "check": RewardCheck(name, inspected)}
 
 
-def _spec(reader: Reader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+def _spec(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
     for field in ("on", "extract", "notFound", "missingGold"):
         if fields.get(field) is not None:
             reader.problem((*path, field), f"`{field}` belongs to the checks of the other spec")

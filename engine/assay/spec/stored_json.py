@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=0, le=_MOST)]
 """A number of things."""
 
 
-class Stored(BaseModel):
+class StoredObject(BaseModel):
     """An object of which other versions may write more: entries that a model does not name are kept as they are."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)  # most runs read none
@@ -29,7 +29,7 @@ class StoredError(ValueError):
     """A value is not what is written there; the message has its place."""
 
 
-def parse_stored(text: str | bytes, model: type[Stored], *, free: bool = False) -> dict[str, Any]:
+def parse_stored(text: str | bytes, model: type[StoredObject], *, free: bool = False) -> dict[str, Any]:
     """Return a stored object whose entries have the types that are written."""
     try:
         data = json.loads(text)

@@ -16,14 +16,14 @@ from pydantic import Field
 
 from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
 from assay.names import MANIFEST, PROVENANCE_KEY
-from assay.spec.stored_json import Count, Stored, StoredError, Whole, parse_stored
+from assay.spec.stored_json import Count, StoredError, StoredObject, Whole, parse_stored
 from assay.system.special_files import engine_path, refuse_url, what_is
 
 SUMMARY = "_summary.json"
 """File in a folder of parts with the summary of the run; written after all parts."""
 
 
-class _FileEntry(Stored):
+class _FileEntry(StoredObject):
     """A file that a run has read."""
 
     name: str
@@ -35,20 +35,20 @@ class _FileEntry(Stored):
     sha256: str | None = None
 
 
-class _CheckEntry(Stored):
+class _CheckEntry(StoredObject):
     id: str
     type: str
     weight: float
 
 
-class _CodeEntry(Stored):
+class _CodeEntry(StoredObject):
     """A function or a class that ran."""
 
     name: str | None = None
     sha256: str | None = None
 
 
-class _VerifierEntry(Stored):
+class _VerifierEntry(StoredObject):
     id: str
     kind: str
     sha256: str
@@ -59,7 +59,7 @@ class _VerifierEntry(Stored):
     code: list[_CodeEntry] = Field(default_factory=list)
 
 
-class _ContentEntry(Stored):
+class _ContentEntry(StoredObject):
     """What a file holds: each column with its type and its digest."""
 
     rows: Count
@@ -71,7 +71,7 @@ _Shard = Annotated[list[Count | None], Field(min_length=4, max_length=5)]
 """The input of a part: file, first unit, unit after the last, rows if they are known, last file if there are several."""
 
 
-class Footer(Stored):
+class Footer(StoredObject):
     """A footer or a manifest."""
 
     assay_version: str | None = None
@@ -102,7 +102,7 @@ class Described(Footer):
     shards: list[_Shard]
 
 
-class Summed(Stored):
+class Summed(StoredObject):
     """The summary beside the parts of a folder, as far as it is read."""
 
     rows: Count
@@ -172,7 +172,7 @@ def text_beside(path: Path) -> bytes | None:
         raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
 
 
-def _checked(text: bytes, kind: type[Stored], path: Path) -> dict[str, Any]:
+def _checked(text: bytes, kind: type[StoredObject], path: Path) -> dict[str, Any]:
     try:
         return parse_stored(text, kind)
     except StoredError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.checks.base import Check
 from assay.errors import OutputError, SpecError, shown_path
-from assay.spec.named import FOLDER, ID, LOCK, Registered, listed_specs, nearest_registry, read_lock, registered
+from assay.spec.named import FOLDER, ID, LOCK, RegisteredSpec, listed_specs, nearest_registry, read_lock, registered
 from assay.spec.verifier import VerifierSpec, load_verifier
 from assay.system.atomic_file import new_file
 from assay.system.locks import locked
@@ -70,7 +70,7 @@ class Registry:
             latest = versions.get(version, {})
             if (latest.get("sha256"), latest.get("code", [])) != (verifier.sha256, code):
                 version += 1
-            registered_spec = Registered(
+            registered_spec = RegisteredSpec(
                 verifier.id, version, self.folder / verifier.id / str(version), verifier.sha256
             )
             for relative, content in files.items():
@@ -94,11 +94,11 @@ class Registry:
         """Return the copy of a registered spec; a ``SpecError`` if there is none of that name."""
         return self._registered(name).path
 
-    def list(self) -> list[Registered]:
+    def list(self) -> list[RegisteredSpec]:
         """Return what is registered, by id and version."""
         return listed_specs(self.folder)
 
-    def _registered(self, name: str) -> Registered:
+    def _registered(self, name: str) -> RegisteredSpec:
         spec = registered(name, self.folder)
         assert spec is not None  # noqa: S101  (only without a folder is a name that of a file)
         return spec

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from samples import BRANCHED, ONE_TRACE, UNSAMPLED
 
 from assay.errors import ColumnsError, InputError
-from assay.loading.presets.record_layout import EXTRACTORS, SAMPLE_IDX, Failure, Field, Layout, Source
+from assay.loading.presets.record_layout import EXTRACTORS, SAMPLE_IDX, Failure, Field, Layout, ValueSource
 from assay.names import BAD
 from assay.values.paths import parse
 
 
 def field(name, *paths, by="", required=False):
-    return Field(name, tuple(Source(parse(path), by) for path in paths), required)
+    return Field(name, tuple(ValueSource(parse(path), by) for path in paths), required)
 
 
 CHOICES = Layout(

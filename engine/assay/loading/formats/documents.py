@@ -20,7 +20,7 @@ DOCUMENTS = (".json", ".xlsx", ".eval")
 
 
 @dataclass(frozen=True)
-class Document:
+class RecordDocument:
     """A document in memory."""
 
     data: bytes | bytearray
@@ -190,7 +190,7 @@ class _Span(NamedTuple):
     end: int
 
 
-def read_json(data: bytearray, name: str) -> Document:
+def read_json(data: bytearray, name: str) -> RecordDocument:
     """Return the records of a JSON document: an array of records, an object with one list of them, or a single record.
 
     Only its outermost brackets and commas are looked at. Each is replaced where it stands, so that a record keeps its place and its
@@ -198,7 +198,7 @@ def read_json(data: bytearray, name: str) -> Document:
     """
     start = len(_BOM) if data.startswith(_BOM) else 0
     try:
-        records, notes = _Structure(data, shown_path(name)).records(start)
+        records, notes = _JsonStructure(data, shown_path(name)).records(start)
     except _Malformed:
         refuse(data, name)
     lines = data.translate(_BLANK)
@@ -211,10 +211,10 @@ def read_json(data: bytearray, name: str) -> Document:
         line += data.count(b"\n", position, record.start)
         position = record.start
         numbers.append(line)
-    return Document(lines, numbers, notes)
+    return RecordDocument(lines, numbers, notes)
 
 
-class _Structure:
+class _JsonStructure:
     """Finds the places of values in a JSON document."""
 
     def __init__(self, data: bytearray, shown: str) -> None:

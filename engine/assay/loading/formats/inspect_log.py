@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.errors import RAISED, InputError, said_by, shown_path
-from assay.loading.formats.documents import Document
+from assay.loading.formats.documents import RecordDocument
 
 _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage", "scores", "store", "timelines"}
 """Fields of a sample that are most of its bytes, and no part of a rollout."""
 
 
-def read_inspect_log(path: Path, name: str, limit: int) -> Document:
+def read_inspect_log(path: Path, name: str, limit: int) -> RecordDocument:
     """Return the samples of a log, as ``sample_columns`` has them, with ``id``, which is the ``task_id``, and ``epoch``."""
     shown = shown_path(name)
     try:
@@ -49,7 +49,7 @@ def read_inspect_log(path: Path, name: str, limit: int) -> Document:
             record["completion"] = [{"role": "assistant", "content": record["completion"]}]
         lines += json.dumps(record, default=str).encode() + b"\n"
         places.append(number)
-    return Document(lines, places, (f"{shown}: the rows are the samples of a log of Inspect",))
+    return RecordDocument(lines, places, (f"{shown}: the rows are the samples of a log of Inspect",))
 
 
 def _format(path: Path) -> Literal["eval", "json"]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from assay.errors import InputError, shown_path
 from assay.expressions.json import MAX_DEPTH, mended, too_deep
 from assay.expressions.mixed import TYPED
-from assay.loading.formats.documents import Document, form_of, other_kind, read_json, reader, refuse
+from assay.loading.formats.documents import RecordDocument, form_of, other_kind, read_json, reader, refuse
 from assay.loading.formats.json_forms import Forms, fits, parse
 from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, pick
 from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
@@ -49,7 +49,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Source:
+class LineSource:
     """A file with its state at some moment; reading fails if it has changed since.
 
     Attributes:
@@ -64,7 +64,7 @@ class Source:
     form: str = ""
 
     @classmethod
-    def of(cls, path: Path, name: str, reading: Reading) -> "Source":
+    def of(cls, path: Path, name: str, reading: Reading) -> "LineSource":
         """Return a file in its current state; refuse one that is larger than allowed."""
         kind, stamp, limit = compression(path), _stamp(path), reading.max_uncompressed
         if not kind and limit is not None and stamp[0] > limit:
@@ -78,7 +78,7 @@ class Source:
         return bool(self.compression or self.form)
 
     @contextlib.contextmanager
-    def open(self, look: Callable[[Document], object] = lambda _: None) -> Iterator[Callable[[int], bytes]]:
+    def open(self, look: Callable[[RecordDocument], object] = lambda _: None) -> Iterator[Callable[[int], bytes]]:
         """Yield a function that returns the given number of bytes from the beginning, fewer at the end.
 
         ``look`` is called with a document before it is read.
@@ -95,7 +95,7 @@ class Source:
         """Refuse a document with a record that is not JSON, with the place."""
         refuse(self._whole(), self.name)
 
-    def _document(self) -> Document:
+    def _document(self) -> RecordDocument:
         if self.form == ".eval":
             from assay.loading.formats.inspect_log import read_inspect_log
 
@@ -226,7 +226,7 @@ _FIRST_BLOCK = 1 << 18
 def first_records(path: Path, reading: Reading) -> list[dict[str, Any]]:
     """Return the objects of the first lines of a file of JSON lines; other lines are skipped."""
     records: list[dict[str, Any]] = []
-    with Source.of(path, str(path), reading).open() as read:
+    with LineSource.of(path, str(path), reading).open() as read:
         size, rest = 0, b""
         while size < _FIRST_BYTES and len(records) < _FIRST:
             block = read(_FIRST_BLOCK)
@@ -402,7 +402,7 @@ class JsonlFile(File):
     ``LineReader`` defines the meaning of a line; ``Forms`` defines which chunks Polars may read.
     """
 
-    source: Source
+    source: LineSource
     columns: LearnedColumns
     chunks: tuple[Chunk, ...]
 
@@ -483,7 +483,7 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
     with ThreadPoolExecutor(1, "assay-jsonl") as pool:
         for path, name in files:
             try:
-                survey = _Survey(Source.of(path, name, reading), reading, columns, forms, small_chunk)
+                survey = _Survey(LineSource.of(path, name, reading), reading, columns, forms, small_chunk)
                 survey.run(pool)
             except OSError as error:
                 raise InputError(f"{shown_path(name)}: {error.strerror or error}.") from None
@@ -501,7 +501,7 @@ class _Survey:
     """One pass over a file: finds its columns, chunks, bad lines and oddities."""
 
     def __init__(
-        self, source: Source, reading: Reading, columns: LearnedColumns, forms: Forms, small_chunk: int
+        self, source: LineSource, reading: Reading, columns: LearnedColumns, forms: Forms, small_chunk: int
     ) -> None:
         self.forms = forms
         self._source, self._reading, self._columns, self._small_chunk = source, reading, columns, small_chunk
@@ -509,7 +509,7 @@ class _Survey:
         self._chunks: list[tuple[Chunk, Forms | None]] = []
         self._bad: list[BadRow] = []
         self._rows, self._offset, self._line, self._head = 0, 0, 1, b""
-        self._document = Document(b"", ())
+        self._document = RecordDocument(b"", ())
         if source.stamp[0] == 0:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
 

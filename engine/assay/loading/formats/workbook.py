@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from assay.errors import InputError, listed, shown_path
-from assay.loading.formats.documents import Document, sure_kind
+from assay.loading.formats.documents import RecordDocument, sure_kind
 
 _MAGIC = b"PK\x03\x04"
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -33,7 +33,7 @@ _BROKEN = (
 """Errors of openpyxl for a damaged workbook; that of XML is a ``SyntaxError``."""
 
 
-def read_workbook(data: bytearray, name: str, limit: int) -> Document:
+def read_workbook(data: bytearray, name: str, limit: int) -> RecordDocument:
     """Return the rows of the first sheet."""
     shown = shown_path(name)
     if not data.startswith(_MAGIC):
@@ -63,7 +63,7 @@ def _sheets(data: bytearray) -> Sequence[Any]:
     from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
     from openpyxl.xml.functions import iterparse
 
-    class Reader(ExcelReader):  # type: ignore[misc]  # openpyxl has no annotations
+    class SheetReader(ExcelReader):  # type: ignore[misc]  # openpyxl has no annotations
         def read_strings(self) -> None:
             # NOTE: its own version drops every "x005F_" from the texts
             part = self.package.find(SHARED_STRINGS)
@@ -75,12 +75,12 @@ def _sheets(data: bytearray) -> Sequence[Any]:
                         self.shared_strings.append(Text.from_tree(node).content)
                         node.clear()
 
-    reader = Reader(io.BytesIO(data), read_only=True, data_only=True)
+    reader = SheetReader(io.BytesIO(data), read_only=True, data_only=True)
     reader.read()
     return list(reader.wb.worksheets)
 
 
-def _document(sheets: Sequence[Any], shown: str) -> Document:
+def _document(sheets: Sequence[Any], shown: str) -> RecordDocument:
     if not sheets:
         raise InputError(f"{shown}: has no sheet with cells.")
     lines, places = bytearray(), array("q")
@@ -106,7 +106,9 @@ def _document(sheets: Sequence[Any], shown: str) -> Document:
         raise InputError(f"{shown}: the first sheet is empty.")
     if not places:
         raise InputError(f"{shown}: the sheet has no rows below its names.")
-    return Document(lines, places, tuple(_notes(sheets, [number for number in blank if number < places[-1]], shown)))
+    return RecordDocument(
+        lines, places, tuple(_notes(sheets, [number for number in blank if number < places[-1]], shown))
+    )
 
 
 def _notes(sheets: Sequence[Any], blank: Sequence[int], shown: str) -> Iterator[str]:

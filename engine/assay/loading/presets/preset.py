@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic import Field as Described
 
 from assay.errors import InputError, UsageError, did_you_mean, shown_path
-from assay.loading.presets.record_layout import EXTRACTORS, Failure, Field, Layout, Source
+from assay.loading.presets.record_layout import EXTRACTORS, Failure, Field, Layout, ValueSource
 from assay.names import COMPLETION, HIDDEN
 from assay.system.documents import MAX_BYTES
 from assay.system.special_files import open_input
@@ -122,10 +122,10 @@ class Preset(_Strict):
         return [str(field) for field in fields if not field.stays]
 
 
-def _sources(value: str | Extract | tuple[str | Extract, ...]) -> tuple[Source, ...]:
+def _sources(value: str | Extract | tuple[str | Extract, ...]) -> tuple[ValueSource, ...]:
     sources = value if isinstance(value, tuple) else (value,)
     return tuple(
-        Source(parse(source)) if isinstance(source, str) else Source(parse(source.path), source.by)
+        ValueSource(parse(source)) if isinstance(source, str) else ValueSource(parse(source.path), source.by)
         for source in sources
     )
 
@@ -271,7 +271,7 @@ def laid_out(
             path = parse(source if is_path(source) else f"[{json.dumps(source)}]")
         except ValueError as error:
             raise UsageError(f"--map {name}={source}: {error}.") from None
-        fields[name] = Field(name, (Source(path), *named), required=True)
+        fields[name] = Field(name, (ValueSource(path), *named), required=True)
     if preset is None:
         return Layout(tuple(fields.values()))
     return Layout(

@@ -149,7 +149,7 @@ _ITEM = HIDDEN + "item"
 
 
 @dataclass(frozen=True)
-class Source:
+class ValueSource:
     """The source of a value.
 
     Attributes:
@@ -168,13 +168,13 @@ class Field:
     """A column of the rollouts."""
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[ValueSource, ...]
     required: bool = False
 
     @property
     def stays(self) -> bool:
         """Whether the column keeps its name."""
-        return self.sources == (Source(Path((self.name,))),)
+        return self.sources == (ValueSource(Path((self.name,))),)
 
     def __str__(self) -> str:
         return f"{self.name}={' or '.join(map(str, self.sources))}"
@@ -373,7 +373,7 @@ class Layout:
 
     @staticmethod
     def _why_expr(failure: Failure, schema: pl.Schema, item: tuple[pl.Expr, Any] | None) -> pl.Expr | None:
-        value = _typed(Source(failure.path), schema, item)
+        value = _typed(ValueSource(failure.path), schema, item)
         if value is None or value[1] == pl.Null:
             return None
         return rowwise(value[0], failure.reason, pl.String)
@@ -406,6 +406,6 @@ def _at(path: Path, record: Mapping[str, Any], item: Any) -> Any:
     return find(item, path.below) if path.exploded else find(record, path)
 
 
-def _typed(source: Source, schema: pl.Schema, item: tuple[pl.Expr, Any] | None) -> tuple[pl.Expr, Any] | None:
+def _typed(source: ValueSource, schema: pl.Schema, item: tuple[pl.Expr, Any] | None) -> tuple[pl.Expr, Any] | None:
     match = find_expr(schema, source.path.below, item if source.path.exploded else None)
     return match if match is None or not source.by else EXTRACTORS[source.by].expr(*match)

@@ -41,7 +41,7 @@ def is_promptfoo(data: Any) -> bool:
 
 def read_promptfoo(document: SpecDocument) -> Imported:
     """Return the spec and the task table of a configuration."""
-    return _Reader(document).read()
+    return _ConfigurationReader(document).read()
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Slot:
     values: dict[int, list[Any]] = field(default_factory=dict)
 
 
-class _Reader:
+class _ConfigurationReader:
     """Reads one configuration."""
 
     def __init__(self, document: SpecDocument) -> None:
