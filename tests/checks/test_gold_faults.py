@@ -36,41 +36,34 @@ def fault(check, **columns):
     return error.removeprefix("gold cannot be used: ")
 
 
-@pytest.mark.parametrize(
-    ("gold", "message"),
-    [
-        (
-            "Natalia sold 48/2 = 24 clips.\n#### 72",
-            'answer is "…#### 72", not a number; goldOn: [{after: "####"}] reads one',
-        ),
-        ("#### 72", 'answer is "#### 72", not a number; goldOn: [{after: "####"}] reads one'),
-        (r"so \boxed{72}", r'answer is "so \boxed{72}", not a number; goldOn: [boxed] reads one'),
-        (
-            "<answer>7</answer>",
-            'answer is "<answer>7</answer>", not a number; goldOn: [{tag: answer}] reads one',
-        ),
-        ("12 apples", 'answer is "12 apples", not a number; goldOn: [number] reads one'),
-        ("3/4", 'answer is "3/4", not a number; goldOn: [number] reads one'),
-        ("six", 'answer is "six", not a number'),
-        ("", 'answer is "", not a number'),
-        (" \n", r'answer is " \n", not a number'),
-        ("1e999", 'answer is "1e999", not a number'),
-        (True, 'answer is "True", not a number'),
-        (["six", "seven"], 'answer is "six", not a number'),
-        ("long " * 50 + "end", f'answer is "…{("long " * 50 + "end")[-59:]}", not a number'),
-    ],
-)
-def test_a_gold_that_is_no_number_is_named_with_the_step_that_reads_it(gold, message):
-    assert fault(NUMBER, answer=gold) == message
+NO_NUMBERS = [
+    ("Natalia sold 48/2 = 24 clips.\n#### 72", '"…#### 72", not a number; goldOn: [{after: "####"}] reads one'),
+    ("#### 72", '"#### 72", not a number; goldOn: [{after: "####"}] reads one'),
+    (r"so \boxed{72}", r'"so \boxed{72}", not a number; goldOn: [boxed] reads one'),
+    ("<answer>7</answer>", '"<answer>7</answer>", not a number; goldOn: [{tag: answer}] reads one'),
+    ("12 apples", '"12 apples", not a number; goldOn: [number] reads one'),
+    ("3/4", '"3/4", not a number; goldOn: [number] reads one'),
+    ("six", '"six", not a number'),
+    ("", '"", not a number'),
+    (" \n", r'" \n", not a number'),
+    ("1e999", '"1e999", not a number'),
+    (True, '"True", not a number'),
+    (["six", "seven"], '"six", not a number'),
+    ("long " * 50 + "end", f'"…{("long " * 50 + "end")[-59:]}", not a number'),
+]
 
 
-@pytest.mark.parametrize(
-    ("gold", "value"), [("50%", 50), ("$1,000", 1000), ("5 €", 5), ("-$3", -3), (" 72. ", 72), (".5%", 0.5), (3.0, 3)]
-)
-def test_a_gold_carries_what_the_step_number_reads_if_it_is_all_there_is(gold, value):
-    for text, reward in ((f"It is {value}", 1.0), ("It is 99", 0.0)):
-        assert outcome(NUMBER, completion=text, answer=gold) == (reward, None)
-        assert outcome({"type": "number", "value": gold}, completion=text) == (reward, None)
+def test_a_gold_that_is_no_number_is_named_with_the_step_that_reads_it():
+    for gold, message in NO_NUMBERS:
+        assert fault(NUMBER, answer=gold) == f"answer is {message}"
+
+
+def test_a_gold_carries_what_the_step_number_reads_if_it_is_all_there_is():
+    golds = {"50%": 50, "$1,000": 1000, "5 €": 5, "-$3": -3, " 72. ": 72, ".5%": 0.5, 3.0: 3}
+    for gold, value in golds.items():
+        for text, reward in ((f"It is {value}", 1.0), ("It is 99", 0.0)):
+            assert outcome(NUMBER, completion=text, answer=gold) == (reward, None)
+            assert outcome({"type": "number", "value": gold}, completion=text) == (reward, None)
 
 
 CASES = [
@@ -182,25 +175,18 @@ RAISES = {"type": "similarity", "metric": "partial", "maxChars": 3}
 """It raises for a gold of more than three characters beside a longer text."""
 
 
-@pytest.mark.parametrize(
-    ("golds", "reward"),
-    [
-        (["abcdef", "ab"], 1.0),
-        (["abcdef", "xyz"], 0.0),
-        (["abcdef", "ax"], 2 / 3),
-        (["abcdef", "bcdefg"], None),
-    ],
-)
 @pytest.mark.parametrize("small", [0, 256])
-def test_of_several_golds_of_which_one_raises_the_others_count(golds, reward, small):
-    for value in ({"column": "golds"}, golds):
-        verifier = load_verifier({"checks": [{**RAISES, "value": value}]})
-        rows = [{"completion": text, "golds": golds} for text in ("abcdefgh", None, "abcdefgh")]
-        with set_to(small_batch=small):
-            assert_plan_conforms([verifier], rows)
-            (result, *_) = score_rows(rows, [verifier])
-        assert result["reward"] == pytest.approx(reward or 0.0)
-        assert (result["error"] is None) is (reward is not None)
+def test_of_several_golds_of_which_one_raises_the_others_count(small):
+    for other, reward in (("ab", 1.0), ("xyz", 0.0), ("ax", 2 / 3), ("bcdefg", None)):
+        golds = ["abcdef", other]
+        for value in ({"column": "golds"}, golds):
+            verifier = load_verifier({"checks": [{**RAISES, "value": value}]})
+            rows = [{"completion": text, "golds": golds} for text in ("abcdefgh", None, "abcdefgh")]
+            with set_to(small_batch=small):
+                assert_plan_conforms([verifier], rows)
+                (result, *_) = score_rows(rows, [verifier])
+            assert result["reward"] == pytest.approx(reward or 0.0)
+            assert (result["error"] is None) is (reward is not None)
 
 
 def test_one_text_is_a_list_of_one():
@@ -277,13 +263,7 @@ TYPES = {
 }
 JSON_TYPES = {"value": ("json_match", "tool_calls", "tool_f1"), "schema": ("json_schema",)}
 STEPS = (["boxed"], [{"after": "####"}], ["number"], [{"tag": "answer"}], ["fence"], ["strip"], [{"regex": "(a|b)"}])
-REFERENCES = (
-    {"column": "text"},
-    {"column": "list"},
-    {"column": "n"},
-    {"column": "json.gold"},
-    {"template": "{text} x"},
-)
+REFERENCES = (*({"column": path} for path in ("text", "list", "n", "json.gold")), {"template": "{text} x"})
 
 
 def drawn_check(rng, ident):

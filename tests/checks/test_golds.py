@@ -84,9 +84,8 @@ def test_words_have_no_column_of_golds():
 
 @pytest.mark.parametrize("kind", ["list", "set", "multiset", "subset", "f1"])
 @pytest.mark.parametrize("golds", [["a", "b"], ["a", "a", "b"], [], ["the", "k"], ["a", "b", "c", "a"]], ids=str)
-@pytest.mark.parametrize("normalize", [None, "squad"])
-def test_lists_score_by_columns_as_they_do_by_row(kind, golds, normalize):
-    check = check_of("list_equals", value=golds, normalize=normalize, **{"as": kind})
+def test_lists_score_by_columns_as_they_do_by_row(kind, golds):
+    check = check_of("list_equals", value=golds, normalize="squad" if len(golds) % 2 else None, **{"as": kind})
     rng = random.Random(11)
     lists = [
         rng.choices(["a", " b ", "c", "", "K", "The k", "\x1c"], k=rng.choice((0, 1, 2, 3, 4, 5))) for _ in range(200)
@@ -102,23 +101,19 @@ def test_lists_score_by_columns_as_they_do_by_row(kind, golds, normalize):
     assert golds != ["a", "b"] or len(set(expected)) > 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "score"),
-    [
-        ("list", "a, b", 0.0),
-        ("list", "a, b, b", 1.0),
-        ("set", "b, a", 1.0),
-        ("set", "a", 0.0),
-        ("multiset", "b, a, b", 1.0),
-        ("multiset", "a, b", 0.0),
-        ("subset", "c, b, b, a", 1.0),
-        ("subset", "c, b, a", 0.0),
-        ("f1", "a, b, c", 4 / 6),
-        ("f1", "", 0.0),
-    ],
-)
-def test_the_senses_of_equal_lists(kind, text, score):
-    assert check_of("list_equals", value=["a", "b", "b"], **{"as": kind}).row({"completion": text}) == score
+SENSES = {
+    "list": {"a, b": 0.0, "a, b, b": 1.0},
+    "set": {"b, a": 1.0, "a": 0.0},
+    "multiset": {"b, a, b": 1.0, "a, b": 0.0},
+    "subset": {"c, b, b, a": 1.0, "c, b, a": 0.0},
+    "f1": {"a, b, c": 4 / 6, "": 0.0},
+}
+
+
+def test_the_senses_of_equal_lists():
+    for kind, expected in SENSES.items():
+        check = check_of("list_equals", value=["a", "b", "b"], **{"as": kind})
+        assert {text: check.row({"completion": text}) for text in expected} == expected, kind
 
 
 SPEC = {
@@ -172,47 +167,46 @@ def test_specs_without_the_later_params_keep_their_canonical_form():
 LATER = {"contains": {"word": False}, "not_contains": {"word": False}, "equals": {"strip": True, "normalize": None}}
 
 
-@pytest.mark.parametrize(
-    ("check", "problem"),
-    [
-        ({"type": "number", "value": "many"}, 'ValueError: params.value: "many" is not a number'),
-        ({"type": "number", "value": 10**400}, "ValueError: params.value: it is not finite"),
-        ({"type": "number_range"}, "ValueError: params.max: give `min`, `max` or both"),
-        (
-            {"type": "number_range", "min": 2, "max": 1},
-            "ValueError: params.max: it is below min (2): nothing could pass",
-        ),
-        (
-            {"type": "choice", "value": "E"},
-            'ValueError: params.value: "E" is none of the choices ABCD, nor the number of one, from 0',
-        ),
-        (
-            {"type": "equals", "value": "a", "normalize": "squda"},
-            'ValueError: params.normalize: unknown normalizer "squda". Did you mean `squad`?',
-        ),
-        (
-            {"type": "count", "of": "wrds", "min": 1},
-            'ValueError: params.of: it cannot count "wrds". Did you mean `words`?',
-        ),
-        ({"type": "count", "of": "words"}, "ValueError: params.exactly: give `min`, `max` or `exactly`"),
-        (
-            {"type": "count", "of": {"txt": "a"}, "min": 1},
-            "ValueError: params.of: write {text: phrase} or {pattern: P}",
-        ),
-        (
-            {"type": "count", "of": {"text": "a", "case": 1}, "min": 1},
-            "ValueError: params.of: unknown field `case`. Known: text, caseSensitive, case_sensitive.",
-        ),
-        (
-            {"type": "count", "of": {"pattern": "("}, "min": 1},
-            "ValueError: params.of: '(': missing ), unterminated subpattern at position 0",
-        ),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_a_value_that_a_check_cannot_use_is_named(check, problem):
-    (result,) = score_rows([{"completion": "a"}], [load_verifier({"checks": [check]})])
-    assert result["error"].endswith(problem)
+UNUSABLE = [
+    ({"type": "number", "value": "many"}, 'ValueError: params.value: "many" is not a number'),
+    ({"type": "number", "value": 10**400}, "ValueError: params.value: it is not finite"),
+    ({"type": "number_range"}, "ValueError: params.max: give `min`, `max` or both"),
+    (
+        {"type": "number_range", "min": 2, "max": 1},
+        "ValueError: params.max: it is below min (2): nothing could pass",
+    ),
+    (
+        {"type": "choice", "value": "E"},
+        'ValueError: params.value: "E" is none of the choices ABCD, nor the number of one, from 0',
+    ),
+    (
+        {"type": "equals", "value": "a", "normalize": "squda"},
+        'ValueError: params.normalize: unknown normalizer "squda". Did you mean `squad`?',
+    ),
+    (
+        {"type": "count", "of": "wrds", "min": 1},
+        'ValueError: params.of: it cannot count "wrds". Did you mean `words`?',
+    ),
+    ({"type": "count", "of": "words"}, "ValueError: params.exactly: give `min`, `max` or `exactly`"),
+    (
+        {"type": "count", "of": {"txt": "a"}, "min": 1},
+        "ValueError: params.of: write {text: phrase} or {pattern: P}",
+    ),
+    (
+        {"type": "count", "of": {"text": "a", "case": 1}, "min": 1},
+        "ValueError: params.of: unknown field `case`. Known: text, caseSensitive, case_sensitive.",
+    ),
+    (
+        {"type": "count", "of": {"pattern": "("}, "min": 1},
+        "ValueError: params.of: '(': missing ), unterminated subpattern at position 0",
+    ),
+]
+
+
+def test_a_value_that_a_check_cannot_use_is_named():
+    for check, problem in UNUSABLE:
+        (result,) = score_rows([{"completion": "a"}], [load_verifier({"checks": [check]})])
+        assert result["error"].endswith(problem), check
 
 
 def cases(name):
@@ -278,15 +272,17 @@ def test_promptfoo(kind):
 COUNTED = (r"\w\b", r"a*", r"a$|\n", r"(?i)k", r"(a|b)\1", r"\d+", r"(?m)^\s*$", r"[^\W\d_]+", r"(?<=a)b", r"")
 
 
-@pytest.mark.parametrize("pattern", COUNTED)
-def test_the_matches_of_a_pattern_are_counted_as_findall_finds_them(pattern):
-    check = check_of("count", of={"pattern": pattern}, min=1)
+def test_the_matches_of_a_pattern_are_counted_as_findall_finds_them():
     texts = [*hostile_pieces(sized(20_000, 300), seed=13), "aab\n", ""]
-    assert [check.counted.row(text) for text in texts] == [len(re.findall(pattern, text)) for text in texts]
     rows = [{"completion": text} for text in [*texts, None]]
-    specs = [{"type": "count", "of": {"pattern": pattern}, "min": low, "id": f"at least {low}"} for low in (1, 2, 5)]
-    with set_to(small_batch=0):
-        assert_plan_conforms([load_verifier({"checks": specs})], rows)
+    for pattern in COUNTED:
+        check = check_of("count", of={"pattern": pattern}, min=1)
+        assert [check.counted.row(text) for text in texts] == [len(re.findall(pattern, text)) for text in texts]
+        specs = [
+            {"type": "count", "of": {"pattern": pattern}, "min": low, "id": f"at least {low}"} for low in (1, 2, 5)
+        ]
+        with set_to(small_batch=0):
+            assert_plan_conforms([load_verifier({"checks": specs})], rows)
 
 
 def test_a_count_that_takes_too_long_is_an_error():
@@ -322,9 +318,8 @@ def rows_with(texts, rng):
         }
 
 
-@pytest.mark.parametrize("small", [0, 256])
 @pytest.mark.parametrize(("name", "params"), LISTED)
-def test_rows_bring_lists_of_golds(name, params, small):
+def test_rows_bring_lists_of_golds(name, params):
     rng = random.Random(f"{name}{params}")
     rows = [*rows_with(hostile_pieces(sized(2_000, 60), seed=rng.randrange(1 << 30)), rng)]
     gold = BY_TYPE[name].golds.param
@@ -332,10 +327,10 @@ def test_rows_bring_lists_of_golds(name, params, small):
     specs = [{"type": name, gold: {"column": path}, **kept} for path in ("golds", "metadata.gold")]
     specs += [{"type": name, gold: {"column": "golds"}, "goldOn": ["strip", {"remove": ["a"]}], **kept}]
     specs += [{"type": name, gold: [{"column": "one"}, {"column": "golds"}, "a"], **kept}]
-    with set_to(small_batch=small):
-        assert_plan_conforms(
-            [load_verifier({"checks": [{**spec, "id": f"c{at}"} for at, spec in enumerate(specs)]})], rows
-        )
+    for small in (0, 256):
+        with set_to(small_batch=small):
+            checks = [{**spec, "id": f"c{at}"} for at, spec in enumerate(specs)]
+            assert_plan_conforms([load_verifier({"checks": checks})], rows)
 
 
 @pytest.mark.parametrize(
@@ -399,15 +394,15 @@ def test_a_reason_lists_the_first_phrases_of_a_row():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("small", [0, 256])
-def test_null_fields_of_structs_are_absent_wherever_a_spec_refers_to_them(check, small):
+def test_null_fields_of_structs_are_absent_wherever_a_spec_refers_to_them(check):
     golds = [{"a": 1}, {"b": "x"}, {"list": [{"a": 1}, {"b": "y"}, None]}, {"inner": {"a": 1}}, {"inner": {"b": 2}}]
     texts = [*map(str, golds), *map(json.dumps, golds), *(json.dumps([gold]) for gold in golds)]
     rows = [{"completion": text, "gold": golds[number % len(golds)]} for number, text in enumerate(texts)]
     spec = {"checks": [check | {"missingGold": "fail"}]}
-    with set_to(small_batch=small):
-        typed = score(pl.DataFrame(rows, infer_schema_length=None), spec, keep=(), lenient=True)
-        assert typed.rows() == score(rows, spec, keep=(), lenient=True).rows()
+    for small in (0, 256):
+        with set_to(small_batch=small):
+            typed = score(pl.DataFrame(rows, infer_schema_length=None), spec, keep=(), lenient=True)
+            assert typed.rows() == score(rows, spec, keep=(), lenient=True).rows()
 
 
 def test_nulls_in_json_text_within_a_struct_stay():
