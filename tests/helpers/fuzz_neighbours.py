@@ -12,6 +12,7 @@ from fuzz_formats import all_references, referring
 import assay
 from assay.errors import AssayError, ColumnsError, SpecError
 from assay.spec.verifier import load_verifier
+from assay.thresholds import EVER, set_to
 
 GOLD = {"column": "gold"}
 GOLDS = (
@@ -38,6 +39,10 @@ FOREIGN = ((1, 2), Decimal("1.50"), Decimal(42), b"42", b"Paris", {"a": (1, 2.5)
 """Values that JSON lacks, of rows in memory."""
 
 WAYS = ("rows", "columns", "requests", "JSONL", "YAML tasks", "JSON tasks")
+OF_FUNCTIONS = ("rows", "JSONL", "parquet")
+REFUSED = object()
+READING = ("batch", "first_chunk", "chunk", "small_group", "groups_at_once")
+"""Thresholds that files are read by, which are set to a side; and the sizes of structs."""
 
 
 def _spec(rng):
@@ -89,34 +94,55 @@ def _instructions(rng):
 def _row(rng, pool, *, is_ifeval):
     row = {name: value for name in ("gold", "other", "flag") if (value := _value(rng, pool)) is not None}
     row["completion"] = _text(rng, row.get("gold"))
+    row |= {"answer": row.get("gold"), "expected": row.get("gold"), "fn_name": rng.choice(("contains", "exact_match"))}
     row["prompt"] = rng.choice(("a", [{"role": "user", "content": "a"}], "42"))
     return row | (_instructions(rng) if is_ifeval else {})
 
 
+def seen(completion, answer, info=None):
+    return sum(map(ord, json.dumps([completion, answer, info], default=str))) % 7 / 7
+
+
 def case(seed, number):
     rng = random.Random(f"{seed}/{number}")
-    spec, way = _spec(rng), rng.choice(WAYS)
+    spec, judge = _spec(rng), rng.random()
+    way = rng.choice(OF_FUNCTIONS if judge < 0.1 else WAYS)
     pool = (*SCALARS, *NESTED, *(FOREIGN if way in WAYS[:3] else ()))
     own = partial(_row, rng, pool, is_ifeval=spec["checks"][0]["type"] == "ifeval")
     row, others = own(), [own() for _ in range(rng.choice((1, 1, 2, 5)))]
     place = rng.randrange(len(others) + 1)
+    rows = [*others[:place], row, *others[place:]]
+    if judge < 0.1:  # rows name functions
+        return "functions", None, row, rows, place, way
+    if judge < 0.2 and way != "requests":
+        return "a rubric", assay.Rubric([seen, assay.fns.contains]), row, rows, place, way
+    if judge < 0.4 and way != "requests":  # beside texts a conversation is its text, which is all that checks see of it
+        for chatty in rows[:: rng.choice((1, 2))]:
+            chatty["completion"] = [{"role": "assistant", "content": chatty["completion"]}]
     try:
-        return spec, load_verifier(spec), row, [*others[:place], row, *others[place:]], place, way
+        return spec, load_verifier(spec), row, rows, place, way
     except SpecError:
-        return spec, None, row, [], 0, way
+        return spec, REFUSED, row, [], 0, way
 
 
 def _scored(rows, verifier, way, folder):
     if way == "requests":
         plan = assay.compile(verifier, dict.fromkeys(("completion", "gold", "other", "flag"), pl.String), keep=())
         return plan.score_rows(rows).to_dicts()
+    named = ("fn_name", "expected") if verifier is not None else ()  # a row that names a function is scored by it, too
     rows = [dict.fromkeys(("gold", "other", "flag")) | row for row in rows]
+    rows = [{name: value for name, value in row.items() if name not in named} for row in rows]
     names, source, options = ("completion", "prompt"), rows, {}
     if way == "columns":
         source = {name: [row.get(name) for row in rows] for name in rows[0]}
-    elif way == "JSONL":
-        source = folder / "rows.jsonl"
+    elif way in ("JSONL", "parquet"):
+        source, out = folder / "rows.jsonl", folder / "out.parquet"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        if way == "parquet":
+            assay.scan(source).collect().write_parquet(folder / "rows.parquet", row_group_size=2)
+            source = folder / "rows.parquet"
+        assay.score_file(source, verifier, out, keep=(), overwrite=True, lenient=True)
+        return pl.read_parquet(out).to_dicts()
     elif way != "rows":
         source = [{"task_id": f"t{number}"} | {name: row[name] for name in names} for number, row in enumerate(rows)]
         tasks = [
@@ -135,8 +161,11 @@ def _scored(rows, verifier, way, folder):
 
 def outcome(seed, number, folder):  # noqa: PLR0911  (one kind after another)
     spec, verifier, row, rows, place, way = case(seed, number)
-    if verifier is None:
+    if verifier is REFUSED:
         return "spec refused", ""
+    rng = random.Random(f"{seed}/{number} thresholds")
+    sizes = {"struct_fields": rng.choice((0, 1, EVER, 100)), "struct_depth": rng.choice((1, EVER, 50))}
+    sizes |= {name: rng.choice((0, 1, 1 << 30)) for name in READING} | {"small_batch": rng.choice((0, EVER))}
     if way == "YAML tasks" and "\\ud800" in json.dumps(rows):
         return "not YAML", ""
     try:
@@ -144,11 +173,12 @@ def outcome(seed, number, folder):  # noqa: PLR0911  (one kind after another)
     except AssayError:
         return "row refused", ""
     try:
-        beside = _scored(rows, verifier, way, folder)[place]
+        with set_to(**sizes):
+            beside = _scored(rows, verifier, way, folder)[place]
     except ColumnsError:  # a column whose rows, all of them, lack what the spec refers to
         return "table refused", ""
     except AssayError as error:
         return "refused beside others", f"{error}\n{way} {spec}\n{rows}"
     if repr(alone) != repr(beside):
         return "different", f"{way}, row {place}: {spec}\n{rows}\nalone  {alone}\nbeside {beside}"
-    return f"{spec['checks'][0]['type']}, {way}", ""
+    return f"{spec if isinstance(spec, str) else spec['checks'][0]['type']}, {way}", ""

@@ -3,14 +3,12 @@
 import json
 import random
 import re
-import tempfile
 import warnings
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 
@@ -26,7 +24,7 @@ from assay.testing import hostile_texts
 from assay.thresholds import EVER, Thresholds, set_to
 
 READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "small_group", "groups_at_once")
-"""Thresholds that files are read by …"""
+"""Thresholds that files are read by, which ``fuzz_neighbours`` sets …"""
 
 INSIGHT = ("grouped_rows",)
 """… and that results are; all others are those of scoring."""
@@ -415,113 +413,11 @@ def run(seed, number, counts, tried=None):
     return found
 
 
-RESULT = ("reward", "passed", "feedback", "error")
-ODD = (
-    None, 0, 42, 1.5, True, "42", "a", "", "a b", [], ["a"], {}, {"a": 1}, {"a": {"b": [1]}}, "é" * 1200,
-    float("nan"),
-)  # fmt: skip
-"""Values that rows may have beside one another."""
-
-
-def message(rng, text):
-    content = rng.choice((text, text, None, [{"type": "text", "text": text}, "b", 5, None], 5, {"text": text}))
-    role = rng.choice(("assistant", "user", None, 5))
-    said = {"role": role, "content": content, "tool_calls": [{"id": "1"}], "name": text[:3]}
-    names = [name for name in said if rng.random() < (0.85 if name in ("role", "content") else 0.2)]
-    return None if rng.random() < 0.05 else {name: said[name] for name in names}
-
-
-def drawn_rows(rng, count, mixed):
-    texts = [text or "" for text in completions(rng, count)]
-    words = words_of_verifiers(rng, texts, FUNCTIONS)
-    chatty = rng.random() < 0.4
-    rows = []
-    for text in texts:
-        said = (
-            [message(rng, text) for _ in range(rng.choice((0, 1, 2)))]
-            if chatty and (rng.random() < 0.8 or not mixed)
-            else text
-        )
-        params = (None, {}, {"ignore_case": rng.choice(ODD)}, {"coordinate_tolerance": rng.choice((3, "3", 2.5))})
-        given = {
-            "completion": None if rng.random() < 0.05 else said,
-            "metadata": value(rng, metadata(rng), words | {"": list(WORDS)}),
-            "expected_output_schema": rng.choice((value(rng, schema(rng), {"": list(KEYS)}), rng.choice(ODD[:9]))),
-            "answer": rng.choice((rng.choice(ODD), rng.choice(words[""]))),
-            "params": rng.choice(params),
-            "info": rng.choice((None, {"a": 1}, {"b": [1, {}]})),
-            "prompt": [{"role": "user", "content": rng.choice(WORDS), rng.choice(KEYS): rng.choice((None, "a"))}],
-        }
-        # NOTE: a date or bytes would be other values in a file
-        given = json.loads(json.dumps(given, default=str))
-        rows.append(given | {"expected": given["answer"], "fn_name": rng.choice(FUNCTIONS)})
-    return rows
-
-
-CHECKS = ({"type": "task_expectations"}, {"type": "expected_output_schema"}, {"type": "contains", "value": "a"})
-
-
-def of_rows(rng, count):
-    spec = {"id": "v", "checks": list(CHECKS)}
-    judge = rng.choice((spec, assay.Rubric([seen, fns.contains]), None))
-    # NOTE: beside texts a conversation is its text, which is all that checks see of it, but not functions of a rubric
-    return drawn_rows(rng, count, mixed=not isinstance(judge, assay.Rubric)), judge
-
-
-def run_rows(seed, number, counts):
-    rng = random.Random(f"{seed}/rows/{number}")
-    rows, judge = of_rows(rng, rng.choice((1, 2, 5, 12)))
-    expected = [assay.score([row], judge).select(RESULT).row(0, named=True) for row in rows]
-    counts["rows"] += 2 * len(rows) * len(RESULT)
-    with set_to(struct_fields=rng.choice((*SIDES, 100)), struct_depth=rng.choice((*SIDES[1:], 50))):
-        found = compared(lambda: assay.score(rows, judge), expected)
-    if not isinstance(judge, assay.Rubric):
-        plan = assay.compile(judge, assay.scan(rows))
-        for at, row in enumerate(rows):
-            found += [one | {"row": at} for one in _by_plan(row, plan, expected[at])]
-    return [{"case": f"rows {number} {seed}"} | one for one in found]
-
-
-def _by_plan(row, plan, expected):
-    try:
-        return differences(assay.score([row], plan), [expected])
-    except assay.ColumnsError as refused:
-        for_cause = "`completion`" in str(refused) or "values that the other type does not have" in str(refused)
-        return [] if for_cause else [{"how": str(refused)}]
-
-
-def run_files(seed, number, counts, folder):
-    rng = random.Random(f"{seed}/files/{number}")
-    rows, judge = of_rows(rng, rng.choice((1, 3, 20)))
-    judge = None if isinstance(judge, assay.Rubric) else judge
-    out, found = folder / "out.parquet", []
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    expected = [assay.score([row], judge).select(RESULT).row(0, named=True) for row in rows]
-    assay.scan(folder / "rows.jsonl").collect().write_parquet(
-        folder / "rows.parquet", row_group_size=rng.choice((1, 7, 100))
-    )
-    for kind in ("rows.jsonl", "rows.parquet"):
-        values = {name: rng.choice((0, 1, 1 << 30)) for name in READING} | {"small_batch": rng.choice(SIDES)}
-        with set_to(**values):
-            ran = compared(partial(_by_file, folder / kind, judge, out), expected)
-        found += [{"kind": kind, "thresholds": values, "case": f"files {number} {seed}"} | one for one in ran]
-        counts[kind] += len(rows) * len(RESULT)
-    return found
-
-
-def _by_file(path, judge, out):
-    assay.score_file(path, judge, out, overwrite=True, isolate=False)
-    return pl.read_parquet(out)
-
-
 def fuzz(numbers, seed="0", tried=None):
     counts, found = Counter(), []
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in numbers:
             counts["cases"] += 1
             found += run(seed, number, counts, tried)
-            if number % len(KINDS) == 0:
-                found += run_rows(seed, number // len(KINDS), counts)
-                found += run_files(seed, number // len(KINDS), counts, Path(folder))
     return {"compared": counts, "found": found}

@@ -50,7 +50,7 @@ def have(*kinds):
 
 
 def rows_are_compared(ends, cases):
-    compared = [kind for kind in ends if kind.endswith(fuzz_neighbours.WAYS)]
+    compared = [kind for kind in ends if kind.endswith((*fuzz_neighbours.WAYS, "parquet"))]
     return (len(compared) > cases // 10 or len(compared) > 100) and sum(map(ends.get, compared)) > 0.7 * cases
 
 
