@@ -101,14 +101,6 @@ def _words(texts: pl.Series) -> pl.Series:
     return counts.scatter(at.filter(spread), others.filter(spread).str.count_matches(f"{_NO_SPACE}+"))
 
 
-def _words_expr(texts: pl.Expr) -> pl.Expr:
-    return texts.map_batches(_words, return_dtype=pl.UInt32, is_elementwise=True)
-
-
-def _word_tokens_expr(texts: pl.Expr) -> pl.Expr:
-    return texts.map_batches(partial(runs, kind=word_like), return_dtype=pl.UInt32, is_elementwise=True)
-
-
 def _sentences(text: str) -> int:
     bare = text.strip()
     ends = [match.end() for match in _SENTENCE_END.finditer(bare)]
@@ -163,8 +155,16 @@ def _ascii_count(noun: str, pattern: str, of_ascii: Columns) -> Count:
 COUNTS: dict[str, Count] = {
     "chars": Count("characters", len, lambda texts: texts.str.len_chars()),
     "bytes": Count("bytes", bytes_of, lambda texts: texts.str.len_bytes()),
-    "words": Count("words", lambda text: len(text.split()), _words_expr),
-    "word_tokens": _ascii_count("word tokens", r"\w+", _word_tokens_expr),
+    "words": Count(
+        "words",
+        lambda text: len(text.split()),
+        lambda texts: texts.map_batches(_words, return_dtype=pl.UInt32, is_elementwise=True),
+    ),
+    "word_tokens": _ascii_count(
+        "word tokens",
+        r"\w+",
+        lambda texts: texts.map_batches(partial(runs, kind=word_like), return_dtype=pl.UInt32, is_elementwise=True),
+    ),
     "sentences": Count("sentences", _sentences, _sentences_expr),
     "lines": Count(
         "lines",

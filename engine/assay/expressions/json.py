@@ -206,10 +206,6 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
     return encodable(f"missing keys: {', '.join(missing)}") if missing else ""
 
 
-def _candidate_expr(_: pl.Schema) -> pl.Expr:
-    return text().map_batches(candidates, return_dtype=pl.String, is_elementwise=True)
-
-
 def candidates(values: pl.Series) -> pl.Series:
     """Return the texts that begin and end like JSON, and null for the others: none of these is JSON."""
     if is_small(values):  # a few texts are not worth a query; the parsers reject what begins like JSON and is none
@@ -233,7 +229,9 @@ def _begin_and_end(texts: pl.Series) -> pl.Series:
     return among(ends, ends, texts, lambda ending: ending.str.contains(_BEGINS))
 
 
-CANDIDATE = SharedColumn("json-candidate", _candidate_expr)
+CANDIDATE = SharedColumn(
+    "json-candidate", lambda _: text().map_batches(candidates, return_dtype=pl.String, is_elementwise=True)
+)
 """The text if it begins and ends like JSON, else null."""
 
 
@@ -251,28 +249,30 @@ def _read(values: pl.Expr, path: str) -> pl.Expr:
     return values.str.json_path_match(path).is_not_null()
 
 
-def _first_value_unless(known: pl.Expr) -> pl.Expr:
-    return known | _read(pl.when(known.not_()).then(CANDIDATE.col), "$.*")
+def _unless(known: pl.Expr) -> pl.Expr:
+    return pl.when(known.not_()).then(CANDIDATE.col)
 
 
 # NOTE: separate columns, because an expression that is used twice may be evaluated twice
 _FIRST_VALUE = SharedColumn(
-    "json-first", lambda _: _read(CANDIDATE.col, "$.*"), after=(CANDIDATE,), build_known=_first_value_unless
+    "json-first",
+    lambda _: _read(CANDIDATE.col, "$.*"),
+    after=(CANDIDATE,),
+    build_known=lambda known: known | _read(_unless(known), "$.*"),
 )
 """Whether Polars parses the text as an object or a list with a first value other than null."""
 
 
-def _accepted_expr(_: pl.Schema) -> pl.Expr:
-    rest = pl.when(_FIRST_VALUE.col.not_()).then(CANDIDATE.col)
-    return _FIRST_VALUE.col | _read(rest, "$")
-
-
-_ACCEPTED = SharedColumn("json-accepted", _accepted_expr, after=(CANDIDATE, _FIRST_VALUE))
+_ACCEPTED = SharedColumn(
+    "json-accepted",
+    lambda _: _FIRST_VALUE.col | _read(_unless(_FIRST_VALUE.col), "$"),
+    after=(CANDIDATE, _FIRST_VALUE),
+)
 """Whether Polars parses the text, and its value is not null."""
 
 
 def _valid_expr(_: pl.Schema) -> pl.Expr:
-    by_python = rowwise(pl.when(_ACCEPTED.col.not_()).then(CANDIDATE.col), is_json, pl.Boolean)
+    by_python = rowwise(_unless(_ACCEPTED.col), is_json, pl.Boolean)
     return pl.when(text().is_not_null()).then(pl.coalesce(by_python, _ACCEPTED.col))
 
 

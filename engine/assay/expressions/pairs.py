@@ -33,7 +33,8 @@ def equal_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
 
 def contain_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
     """Return whether each text contains its gold, both in lower case if ``lowered``; null where either is."""
-    return pl.map_batches([texts, golds], _contains_folded if lowered else _contains, pl.Boolean, is_elementwise=True)
+    run = _contains_folded if lowered else lambda columns: contains_column(*columns)
+    return pl.map_batches([texts, golds], run, pl.Boolean, is_elementwise=True)
 
 
 def contain_each_expr(texts: pl.Expr, lists: pl.Expr, *, lowered: bool) -> pl.Expr:
@@ -89,10 +90,6 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     if folds:
         output_text, gold_text = (lower_rows(values, values.is_not_null()) for values in (output_text, gold_text))
     return same.scatter(frame["at"], output_text == gold_text)
-
-
-def _contains(columns: Sequence[pl.Series]) -> pl.Series:
-    return contains_column(columns[0], columns[1])
 
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
