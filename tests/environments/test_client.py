@@ -14,7 +14,7 @@ from waiting import PATIENCE
 
 import assay
 from assay.environments import client
-from assay.environments.client import OVERLONG, Fields, NotACompletion, Retries, ask, gather
+from assay.environments.client import OVERLONG, AttributeDict, NotACompletion, Retries, ask, gather
 
 ROWS = [{"question": f"say {number}", "answer": f"say {number}"} for number in range(4)]
 
@@ -315,7 +315,7 @@ def test_a_stream_is_gathered():
 
 
 def chunk(choice, **top):
-    return Fields({"id": "1", "choices": [{"index": 0, **choice}], **top})
+    return AttributeDict({"id": "1", "choices": [{"index": 0, **choice}], **top})
 
 
 async def stream(*chunks):
@@ -395,7 +395,7 @@ def test_a_choice_without_a_number_is_the_first_and_words_of_the_server_are_kept
 
 
 def test_fields_are_read_both_ways():
-    fields = Fields({"choices": [{"message": {"content": "a"}}], "n": None})
+    fields = AttributeDict({"choices": [{"message": {"content": "a"}}], "n": None})
     assert fields.choices[0].message.content == fields["choices"][0]["message"]["content"] == "a"
     fields.choices[0].message.content = "b"
     assert fields == {"choices": [{"message": {"content": "b"}}], "n": None} == json.loads(json.dumps(fields))

@@ -116,7 +116,7 @@ def skyrl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True)
     return AssayEnv
 
 
-class Request(BaseModel, extra="allow"):
+class VerifyRequest(BaseModel, extra="allow"):
     """What NeMo-Gym posts to ``/verify``: a task with its fields, and the model's response.
 
     NOTE: FastAPI reads the body of a request by its type; one of ``Any`` would be a parameter of the address.
@@ -145,7 +145,7 @@ def nemo_gym(
     """
     batcher = Batcher(spec, strict=strict)
 
-    async def verify(self: Any, body: Request) -> dict[str, Any]:
+    async def verify(self: Any, body: VerifyRequest) -> dict[str, Any]:
         del self
         fields = plain(body)
         row = {name: value for name, value in fields.items() if name not in ("response", "responses_create_params")}

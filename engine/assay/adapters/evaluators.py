@@ -117,7 +117,7 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
     plan = plan_of(spec, strict=strict)
     scored: tuple[Any, list[int], Any] = None, [], None
 
-    class Rewards(SampleLevelComputation):  # type: ignore[misc]
+    class ResponseRewards(SampleLevelComputation):  # type: ignore[misc]
         """The mean of a result column for each document; all metrics are given the same list of responses, which is scored once."""
 
         def __init__(self, column: str) -> None:
@@ -137,7 +137,7 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
             metric_name=name,
             higher_is_better=True,
             category=SamplingMethod.GENERATIVE,
-            sample_level_fn=Rewards(column),
+            sample_level_fn=ResponseRewards(column),
             corpus_level_fn=mean_of_scored,
             batched_compute=True,
         )

@@ -46,7 +46,7 @@ def gepa(spec: Verifiers, *, unscored: float = 0.0, strict: bool = True) -> Call
         UsageError: GEPA is not installed.
     """
     result_type = _of_gepa("adapters.default_adapter.default_adapter", "EvaluationResult")
-    scorer = Scorer(spec, unscored, strict=strict)
+    scorer = PairScorer(spec, unscored, strict=strict)
 
     def evaluator(data: Mapping[str, Any], response: str) -> Any:
         (outcome,) = scorer.outcomes([(data, response)])
@@ -73,7 +73,7 @@ def gepa_batch(
     Raises:
         SpecError: A verifier cannot be used.
     """
-    scorer = Scorer(spec, unscored, strict=strict)
+    scorer = PairScorer(spec, unscored, strict=strict)
 
     def batch_evaluator(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[float, dict[str, Any]]]:
         scored = []
@@ -100,7 +100,7 @@ def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0, strict: bo
         SpecError: A verifier cannot be used.
         UsageError: GEPA is not installed.
     """
-    return BatchAdapter(Scorer(spec, unscored, strict=strict), run, _of_gepa("core.adapter", "EvaluationBatch"))
+    return BatchAdapter(PairScorer(spec, unscored, strict=strict), run, _of_gepa("core.adapter", "EvaluationBatch"))
 
 
 class BatchAdapter:
@@ -112,7 +112,7 @@ class BatchAdapter:
 
     propose_new_texts = None
 
-    def __init__(self, scorer: "Scorer", run: Run, batch_type: Any) -> None:
+    def __init__(self, scorer: "PairScorer", run: Run, batch_type: Any) -> None:
         self._scorer = scorer
         self._run = run
         self._batch_type = batch_type
@@ -163,7 +163,7 @@ def dspy(
     """
     with package("DSPy", "dspy"):
         from dspy import Prediction
-    scorer = Scorer(spec, unscored, strict=strict)
+    scorer = PairScorer(spec, unscored, strict=strict)
 
     def metric(gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None) -> Any:
         (outcome,) = scorer.outcomes([(dict(gold.items()), _completion(pred, field))])
@@ -174,7 +174,7 @@ def dspy(
     return metric
 
 
-class Scorer:
+class PairScorer:
     """Scores of pairs of an example and a completion, as plain mappings."""
 
     def __init__(self, spec: Verifiers, unscored: float, *, strict: bool) -> None:

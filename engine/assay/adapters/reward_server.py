@@ -56,7 +56,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _RequestRows:
     rows: Sequence[Row]
     errors: Mapping[int, InputError]
     show: Callable[[Sequence[Outcome]], Any]
@@ -117,7 +117,7 @@ class _Server:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._rows: Counter[str] = Counter()
 
-    def posted(self, path: str, read: Callable[[Any], _Rows]) -> Any:
+    def posted(self, path: str, read: Callable[[Any], _RequestRows]) -> Any:
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response
 
@@ -143,7 +143,7 @@ class _Server:
             raise Refused(401, "The token is missing or wrong: Authorization: Bearer TOKEN.", _STRANGER)
         Admitted.mark(request.scope)
 
-    async def _answer(self, body: Body, read: Callable[[Any], _Rows], respond: Callable[[Any], Any]) -> Any:
+    async def _answer(self, body: Body, read: Callable[[Any], _RequestRows], respond: Callable[[Any], Any]) -> Any:
         size = len(body.content)
         if size <= _LARGE and body.values <= _MANY:
             rows = read(body.parsed())
@@ -154,7 +154,7 @@ class _Server:
             return await asyncio.to_thread(lambda: respond(rows.show(outcomes)))
 
     async def _outcomes(
-        self, rows: _Rows, queue: str, score: Callable[[list[Row]], Awaitable[list[Outcome]]]
+        self, rows: _RequestRows, queue: str, score: Callable[[list[Row]], Awaitable[list[Outcome]]]
     ) -> list[Outcome]:
         number, most = len(rows.rows), self._limits.rows
         if number > most:
@@ -195,7 +195,7 @@ class _Server:
             outcomes += (await self._beside.outcomes([*piece, *spare]))[: len(piece)]
         return outcomes
 
-    def rows(self, content: Any) -> _Rows:
+    def rows(self, content: Any) -> _RequestRows:
         is_single = not (isinstance(content, dict) and isinstance(content.get("rows"), list))
         rows = [content] if is_single else content["rows"]
         if not all(isinstance(row, dict) for row in rows):
@@ -210,9 +210,9 @@ class _Server:
             ]
             return results[0] if is_single else {"results": results}
 
-        return _Rows(rows, errors, show)
+        return _RequestRows(rows, errors, show)
 
-    def queries(self, content: Any) -> _Rows:
+    def queries(self, content: Any) -> _RequestRows:
         queries = _list_of(content, "query")
         prompts = _list_of(content, "prompts", [""] * len(queries))
         labels = _list_of(content, "labels", [None] * len(queries))
@@ -226,7 +226,7 @@ class _Server:
         def show(outcomes: Sequence[Outcome]) -> Any:
             return reward_info(outcomes, self._unscored, self._checks, self._reasons)
 
-        return _Rows(rows_of(texts, prompts, labels), errors, show)
+        return _RequestRows(rows_of(texts, prompts, labels), errors, show)
 
     def _errors(self, rows: Iterable[Iterable[Any]]) -> dict[int, InputError]:
         problems = ((place, row_problem(row, self._limits)) for place, row in enumerate(rows))

@@ -13,7 +13,7 @@ from assay.expressions.completion import completion_source, completion_text, com
 from assay.expressions.mixed import BYTES, JSON, TYPED, is_typed, untyped
 from assay.expressions.readable import LOST, has_type, is_all_text, readable, readable_value
 from assay.expressions.shared_columns import exactly, not_hidden, nulls, plain, plain_type
-from assay.functions.check import OnRow
+from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
 from assay.names import (
@@ -67,7 +67,7 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
 def assumed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     """Return the columns of rollouts that show theirs with the first batch, as text: those that the checks require."""
     names = [*needed_columns(verifiers), *referred_columns(verifiers)]
-    if any(isinstance(check, OnRow) for check in _checks(verifiers)):
+    if any(isinstance(check, RowFunctionCheck) for check in _checks(verifiers)):
         # which of several columns has the function and the gold is not known yet; these are the last that are looked for
         names += [FN_NAME, GOLD_COLUMNS[-1]]
     return dict.fromkeys(names, pl.String)

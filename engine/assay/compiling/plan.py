@@ -75,7 +75,7 @@ from assay.expressions.shared_columns import (
     layers,
     reading_column,
 )
-from assay.functions.check import OnRow
+from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, GOLD_COLUMNS, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
 from assay.options import PlanOptions, documented, settle
@@ -417,7 +417,7 @@ class Plan:
 
         NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.
         """
-        all_builtin = all(is_builtin(check) or isinstance(check, OnRow) for check in self.readers)
+        all_builtin = all(is_builtin(check) or isinstance(check, RowFunctionCheck) for check in self.readers)
         if rows is None or rows > THRESHOLDS.unstreamed_rows or not all_builtin:
             return False
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)

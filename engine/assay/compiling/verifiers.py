@@ -13,7 +13,7 @@ from assay.calls.limits import Limits, TimeoutCounts
 from assay.checks.base import Check, RowAwareCheck
 from assay.checks.libraries import untested
 from assay.errors import AssayWarning, SpecError, UsageError
-from assay.functions.check import OnRow
+from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import get
 from assay.names import IN_PROCESS, ROW_VERIFIER, VERIFIER
 from assay.options import CompileOptions, FunctionOptions, ScoreOptions, settle
@@ -38,7 +38,7 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0, ide
         except ValueError as error:
             raise SpecError(str(error)) from None
     params = {"verifier_name": default}
-    check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
+    check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=RowFunctionCheck(default))
     return VerifierSpec(ident, ident, pass_threshold, (check,), kind=IN_PROCESS)
 
 

@@ -39,7 +39,7 @@ _OF_SERVERS = frozenset(
 """Sampling arguments of vLLM that the client of openai takes only under ``extra_body``."""
 
 _REPLACED_FIELDS = ("id", "index", "role", "type", "finish_reason", "stop_reason")
-"""Fields of a stream whose later values replace earlier ones instead of extending them."""
+"""AttributeDict of a stream whose later values replace earlier ones instead of extending them."""
 
 _EXCERPT = 200
 """Characters of a response body that a message shows."""
@@ -49,7 +49,7 @@ class NotACompletion(Exception):  # noqa: N818  (``error`` shows the name, and u
     """The response is not a completion, or an incomplete one."""
 
 
-class Fields(dict[str, Any]):
+class AttributeDict(dict[str, Any]):
     """A JSON object whose fields are also attributes, as in the openai package: ``response.choices[0].message.content``.
 
     States keep responses and tool calls in this form: they read like the objects of that package and equal their saved form.
@@ -61,9 +61,9 @@ class Fields(dict[str, Any]):
         except KeyError:
             raise AttributeError(name) from None
         if type(value) is dict:
-            value = self[name] = Fields(value)
+            value = self[name] = AttributeDict(value)
         elif isinstance(value, list) and value and type(value[0]) is dict:
-            value[:] = [Fields(item) if type(item) is dict else item for item in value]
+            value[:] = [AttributeDict(item) if type(item) is dict else item for item in value]
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -157,13 +157,13 @@ async def _send(client: Any, model: str, prompt: Any, message_type: str, args: M
 
 
 def _as_response(fields: Mapping[str, Any], message_type: str) -> Any:
-    """Return the body of a response as an object of the openai package, or as ``Fields`` if that package is not installed."""
+    """Return the body of a response as an object of the openai package, or as ``AttributeDict`` if that package is not installed."""
     is_text = message_type == "completion"
     fields = {**fields, "object": "text_completion" if is_text else "chat.completion"}
     try:
         types = importlib.import_module("openai.types" if is_text else "openai.types.chat")
     except ImportError:
-        return Fields(fields)
+        return AttributeDict(fields)
     return (types.Completion if is_text else types.ChatCompletion).construct(**fields)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from assay.environments.client import Fields
+from assay.environments.client import AttributeDict
 from assay.environments.rollouts import Rollout
 from assay.errors import RAISED, InputError, OutputError, UsageError, printable, shown_path
 from assay.system.code_hash import stable_text
@@ -34,7 +34,7 @@ _IGNORED_SETTINGS = ("date", "functions")
 """Settings that may differ between sessions of the same run."""
 
 _ROLLOUT_FIELDS = ("prompt", "answer", "info", "task", "example_id", "completion")
-"""Fields of the state that are not written if they equal those of the rollout."""
+"""AttributeDict of the state that are not written if they equal those of the rollout."""
 
 
 def _as_line(value: Any, losses: exact.Losses | None = None) -> bytes:
@@ -215,7 +215,7 @@ def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:
 
 
 def _as_fields(values: list[Any]) -> list[Any]:
-    return [Fields(value) if isinstance(value, dict) else value for value in values]
+    return [AttributeDict(value) if isinstance(value, dict) else value for value in values]
 
 
 def _with_calls(messages: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, create_model
 
 from assay.calls.coroutines import maybe_await
-from assay.environments.client import OVERLONG, Fields
+from assay.environments.client import OVERLONG, AttributeDict
 from assay.environments.environment import Environment
 from assay.errors import UsageError
 from assay.types import ChatMessage, Info, Messages, SamplingArgs, State
@@ -162,7 +162,7 @@ class MultiTurnEnv(Environment):
 
     def _add_response(self, state: State, response: Any) -> None:
         dumped = response.model_dump(mode="json", warnings=False) if hasattr(response, "model_dump") else response
-        state["responses"].append(Fields(dumped) if isinstance(dumped, dict) else dumped)
+        state["responses"].append(AttributeDict(dumped) if isinstance(dumped, dict) else dumped)
         state["turn"] += 1
         if self.message_type == "completion":
             state.setdefault("responses_start_idx", []).append(len(state["completion"]))
@@ -172,7 +172,7 @@ class MultiTurnEnv(Environment):
         message: ChatMessage = {"role": "assistant", "content": answer.content or ""}
         if calls := getattr(answer, "tool_calls", None):
             message["tool_calls"] = [
-                Fields(call if isinstance(call, dict) else call.model_dump(exclude_unset=True, warnings=False))
+                AttributeDict(call if isinstance(call, dict) else call.model_dump(exclude_unset=True, warnings=False))
                 for call in calls
             ]
         state["completion"].append(message)

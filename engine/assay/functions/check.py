@@ -46,7 +46,7 @@ def _likely_gold(schema: pl.Schema) -> str:
     return next((name for name in GOLDS if name in schema), "COLUMN")
 
 
-class OnRow(RowAwareCheck):
+class RowFunctionCheck(RowAwareCheck):
     """The reward of the function that the row's ``verifier`` names, called with its ``expected`` and ``params``."""
 
     type = IN_PROCESS
@@ -149,7 +149,7 @@ class RowVerifierParams(Params):
     verifier_name: str = Field(default="", description="The registered function for rows that name none.")
 
 
-class RowVerifierCheck(OnRow):
+class RowVerifierCheck(RowFunctionCheck):
     """The reward of the verifier that the row carries: a registered function, with the row's `expected` and `params`."""
 
     type = ROW_CHECK
@@ -176,7 +176,7 @@ class RowVerifierCheck(OnRow):
         return "passes the row's verifier"
 
 
-class _FunctionCall(OnRow):
+class _FunctionCall(RowFunctionCheck):
     """A registered function called with golds, literals or references, and params; without golds, the row's own expected value."""
 
     traits = Traits(
@@ -291,7 +291,7 @@ class FunctionParams(Params):
     )
 
 
-class Registered(_FunctionCall):
+class FunctionCheck(_FunctionCall):
     """The reward of a registered function, called with an `expected` and `params`; of several golds, the best counts."""
 
     type = "function"

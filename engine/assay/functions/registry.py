@@ -242,7 +242,7 @@ def adopt(functions: Iterable[Function]) -> None:
 
 
 @dataclass(frozen=True)
-class Reference:
+class FunctionReference:
     """What stands for a registered function on its way to another process."""
 
     name: str
@@ -250,7 +250,7 @@ class Reference:
     fn: VerifierFn | None = None
 
     @classmethod
-    def of(cls, name: str, *, travels: bool = False) -> "Reference":
+    def of(cls, name: str, *, travels: bool = False) -> "FunctionReference":
         """The reference to a function that is registered here."""
         fn = get(name)
         return cls(name, described(fn), fn if travels else None)

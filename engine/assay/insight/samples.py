@@ -6,7 +6,7 @@ from typing import Any, get_args, get_origin
 
 from assay.checks.base import Check, is_builtin
 from assay.checks.golds import GoldCheck
-from assay.functions.check import Registered, RowVerifierCheck
+from assay.functions.check import FunctionCheck, RowVerifierCheck
 from assay.names import COMPLETION, EXPECTED, FN_NAME, PARAMS, VERIFIER
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import VerifierSpec
@@ -78,7 +78,7 @@ def _pools(verifier: VerifierSpec) -> dict[Path, Sequence[Any]]:
 def _columns(check: Check | None) -> dict[str, Sequence[Any]]:
     if isinstance(check, RowVerifierCheck):
         return {VERIFIER: [{FN_NAME: "exact_match", EXPECTED: expected, PARAMS: {}} for expected in _TEXTS]}
-    if isinstance(check, Registered):
+    if isinstance(check, FunctionCheck):
         return {EXPECTED: _TEXTS} if check.expected is None else {}
     return {} if check is None else {name: _TEXTS for name in check.traits.reads if name not in STRUCTURED}
 

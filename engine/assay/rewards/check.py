@@ -10,7 +10,7 @@ import polars as pl
 from assay.calls.limits import Graded, Limits
 from assay.checks.base import Columns, Outcome, Row, RowAwareCheck, Traits
 from assay.expressions.shared_columns import text
-from assay.rewards.panel import STRICT, Rewards
+from assay.rewards.panel import STRICT, RewardBatch
 from assay.rewards.reward_function import RewardFunction, shortfall, verdict
 from assay.values.arguments import COLUMN, COLUMN_OF, MEMO, RAW
 
@@ -27,7 +27,7 @@ class Reward(RowAwareCheck):
     type = "function"
     graded = True
 
-    def __init__(self, rewards: Rewards, at: int, weight: float) -> None:
+    def __init__(self, rewards: RewardBatch, at: int, weight: float) -> None:
         super().__init__()
         self.rewards = rewards
         self.at = at
@@ -104,7 +104,7 @@ class Reward(RowAwareCheck):
 class Metric(Reward):
     """A declared metric of the function at a position, as a member of weight 0; null where the function does not return it."""
 
-    def __init__(self, rewards: Rewards, at: int, metric: str) -> None:
+    def __init__(self, rewards: RewardBatch, at: int, metric: str) -> None:
         super().__init__(rewards, at, 0.0)
         self.metric = metric
         self.traits = replace(self.traits, reads=(), nullable=True)  # type: ignore[misc]
@@ -128,7 +128,7 @@ class Metric(Reward):
         return f"a metric of {self.function.name}"
 
 
-def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[_Result]]:
+def _score_rows(rows: Sequence[Row], rewards: RewardBatch) -> list[list[_Result]]:
     names = rewards.read_from(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in names}
     parts = [*zip(*rewards.score(columns, len(rows)), strict=True)]
@@ -143,7 +143,7 @@ class RewardCheck(Reward):
 
     def __init__(self, path: str, function: RewardFunction, limits: Limits | None = None) -> None:
         # the run counts its rollouts itself
-        super().__init__(Rewards([function], None if limits is None else replace(limits, tick=None)), 0, 1.0)
+        super().__init__(RewardBatch([function], None if limits is None else replace(limits, tick=None)), 0, 1.0)
         self.type = path  # type: ignore[misc]
         self.limits = limits
 

@@ -45,7 +45,7 @@ Host = Callable[[Work, Limits], None]
 """Makes the calls, in this process or in worker processes."""
 
 
-class Rewards:
+class RewardBatch:
     """The functions of a rubric, run together: first rollout by rollout, then in batches, then example by example."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Rewards:
         self._takes_lists = any(function.takes_all and function.takes_lists for function in self.functions)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Rewards, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics, self.alone)
+        return RewardBatch, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics, self.alone)
 
     def read_from(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that the functions take, of those that there are."""
@@ -209,7 +209,7 @@ class Rewards:
 
 @dataclass
 class _Scoring:
-    rewards: Rewards
+    rewards: RewardBatch
     names: Sequence[str]
     values: Sequence[Sequence[Any]]
     absent: tuple[str, ...]

@@ -17,10 +17,10 @@ from assay.compiling.columns import needed_columns, read_columns
 from assay.compiling.plan import Plan
 from assay.errors import SpecError, printable
 from assay.functions.check import Named
-from assay.functions.registry import Reference, function, registered_as
+from assay.functions.registry import FunctionReference, function, registered_as
 from assay.names import FUNCTION
 from assay.rewards.check import Metric, Reward
-from assay.rewards.panel import Host, Rewards
+from assay.rewards.panel import Host, RewardBatch
 from assay.rewards.reward_function import RewardFunction, name_of, reward_function
 from assay.rubrics.worker_processes import Workers
 from assay.scoring.reference import score_row
@@ -30,7 +30,7 @@ from assay.values.rows import from_columns
 
 
 @dataclass(frozen=True)
-class Entry:
+class MemberEntry:
     """A member of a rubric, its weight, the rubric's own objects for functions that name them, and the place of its rubric in nested groups."""
 
     member: Any
@@ -92,7 +92,7 @@ def pair_weights(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[A
 @dataclass(frozen=True)
 class _Packed:
     # a plain pickle of a registered function would become a reward function when loaded
-    reference: Reference
+    reference: FunctionReference
     params: dict[str, Any]
 
 
@@ -100,7 +100,11 @@ def pack(member: Any) -> Any:
     """Return a member in the form in which it is pickled."""
     name, params = _registration(member)
     registered = function(name)
-    return member if registered is None or registered.builtin else _Packed(Reference.of(name, travels=True), params)
+    return (
+        member
+        if registered is None or registered.builtin
+        else _Packed(FunctionReference.of(name, travels=True), params)
+    )
 
 
 def unpack(member: Any) -> Any:
@@ -112,7 +116,7 @@ def unpack(member: Any) -> Any:
 
 
 def specs_of(
-    entries: Sequence[Entry],
+    entries: Sequence[MemberEntry],
     limits: Limits,
     pass_threshold: float = 1.0,
     *,
@@ -127,7 +131,9 @@ def specs_of(
     host: Host = Workers([*functions.values()], limits.workers, origin) if limits.workers and functions else run
     paths = [entries[index].path for index in functions]
     alone = len(functions) == len(entries)
-    rewards = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=paths, alone=alone)
+    rewards = RewardBatch(
+        [*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=paths, alone=alone
+    )
     numbers = {index: number for number, index in enumerate(functions)}
     specs = []
     for index, (name, entry) in enumerate(zip(names, entries, strict=True)):
@@ -157,12 +163,12 @@ def _member(
     return VerifierSpec(name, name, 1.0, (spec,), kind=kind, share=share)
 
 
-def functions_of(entries: Sequence[Entry]) -> list[RewardFunction]:
+def functions_of(entries: Sequence[MemberEntry]) -> list[RewardFunction]:
     """Return the reward functions among the members."""
     return [*_functions_of(entries, _unique_names(entries)).values()]
 
 
-def _functions_of(entries: Sequence[Entry], names: Sequence[str]) -> dict[int, RewardFunction]:
+def _functions_of(entries: Sequence[MemberEntry], names: Sequence[str]) -> dict[int, RewardFunction]:
     try:
         for name, entry in zip(names, entries, strict=True):
             check_weight(entry.weight, name)
@@ -175,7 +181,7 @@ def _functions_of(entries: Sequence[Entry], names: Sequence[str]) -> dict[int, R
         raise SpecError(f"The rubric cannot be used: {error}.") from None
 
 
-def _unique_names(entries: Sequence[Entry]) -> list[str]:
+def _unique_names(entries: Sequence[MemberEntry]) -> list[str]:
     ids = [entry.member.id for entry in entries if isinstance(entry.member, VerifierSpec)]
     if duplicate := next((verifier_id for verifier_id in ids if ids.count(verifier_id) > 1), None):
         raise SpecError(f'Two verifiers of the rubric have the id "{duplicate}".', "Change one of the ids.")
@@ -219,7 +225,7 @@ def add_error(state: Any, message: str) -> None:
 def by_columns(member: Any, rollouts: Mapping[str, Sequence[Any]]) -> list[float]:
     """Score rollouts with a member that is no reward function; on an error, the score is 0.0 and the state records it."""
     prepare_process()
-    specs = specs_of([Entry(member)], Limits())
+    specs = specs_of([MemberEntry(member)], Limits())
     frame = from_columns(_columns(specs, rollouts))
     scored = Plan(specs, tuple(frame.schema.items())).score(frame)
     for state, error in zip(rollouts["state"], scored["error"], strict=True):
@@ -232,7 +238,7 @@ def by_columns(member: Any, rollouts: Mapping[str, Sequence[Any]]) -> list[float
 
 def by_verifier(member: Any, rollout: Mapping[str, Any]) -> Settled:
     """Score one rollout with one such member, by its row implementation."""
-    specs = specs_of([Entry(member)], Limits())
+    specs = specs_of([MemberEntry(member)], Limits())
     columns = _columns(specs, {name: [value] for name, value in rollout.items()})
     scored = score_row({name: values[0] for name, values in columns.items()}, specs)
     score = scored[f"score/{specs[0].id}"]

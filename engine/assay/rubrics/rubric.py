@@ -21,10 +21,10 @@ from typing import Any
 from assay.calls.async_runner import run_in_loop, within
 from assay.calls.limits import Graded, Limits, Settled, failed, graded, only, own_failure
 from assay.errors import SpecError, UsageError, printable
-from assay.rewards.panel import Rewards, examples
+from assay.rewards.panel import RewardBatch, examples
 from assay.rewards.reward_function import RewardFunction, reward_function
 from assay.rubrics.members import (
-    Entry,
+    MemberEntry,
     add_error,
     add_scoring_time,
     by_columns,
@@ -140,7 +140,7 @@ class Rubric:
         funcs = filter(is_function, self.get_reward_funcs())
         return any(self._inspect(func, self.class_objects).group for func in funcs)
 
-    def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
+    def entries(self, path: tuple[int, ...] = ()) -> list[MemberEntry]:
         """Return the members with their weights and objects.
 
         Raises:
@@ -152,7 +152,7 @@ class Rubric:
             pairs = pair_weights(self.get_reward_funcs(), self.get_reward_weights())
         except ValueError as error:
             raise SpecError(f"The rubric cannot be used: {error}.") from None
-        return [Entry(func, weight, self.class_objects, path) for func, weight in pairs]
+        return [MemberEntry(func, weight, self.class_objects, path) for func, weight in pairs]
 
     def members(self, limits: Limits, pass_threshold: float = 1.0) -> tuple[VerifierSpec, ...]:
         """Return the members as verifiers of one plan, as ``assay.score`` compiles them."""
@@ -333,7 +333,7 @@ class Rubric:
         """Return the scores of each member for each rollout, and the metrics that functions declare; 0.0 where there is none."""
         funcs = [func for func, _ in pair_weights(self.get_reward_funcs(), self.get_reward_weights())]
         functions = {number: self._inspect(func, objects) for number, func in enumerate(funcs) if is_function(func)}
-        runner = Rewards([*functions.values()], limits, side_by_side=self.parallelize_scoring)
+        runner = RewardBatch([*functions.values()], limits, side_by_side=self.parallelize_scoring)
         keys = examples({by: rollouts[by]}, rows) if runner.grouped else []
         seconds = [0.0] * rows
         steps = runner.steps({name: rollouts[name] for name in runner.arguments}, keys, rows, seconds)
@@ -406,7 +406,7 @@ class RubricGroup(Rubric):
         self.logger.warning("Adding the reward function to the first rubric of the group.")
         self.rubrics[0].add_reward_func(func, weight)
 
-    def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
+    def entries(self, path: tuple[int, ...] = ()) -> list[MemberEntry]:
         """Return the members of all rubrics with their weights and objects."""
         self._check_default_scoring()
         return [entry for place, rubric in enumerate(self.rubrics) for entry in rubric.entries((*path, place))]

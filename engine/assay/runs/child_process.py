@@ -19,7 +19,7 @@ from typing import IO, Any, NoReturn, Self
 
 from assay.calls.limits import own_failure
 from assay.errors import AssayError, UsageError, said_by
-from assay.functions.registry import Function, Reference
+from assay.functions.registry import Function, FunctionReference
 from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
 from assay.system.processes import forget_in_children, signal_at_end_of, silence
@@ -140,7 +140,7 @@ def _by_reference(job: Job) -> Job:
     return replace(
         job,
         functions=tuple(fn for fn in job.functions if fn not in by_module),
-        references=tuple(Reference.of(fn.name) for fn in by_module),
+        references=tuple(FunctionReference.of(fn.name) for fn in by_module),
         modules=(*job.modules, *dict.fromkeys(map(_module_of, by_module))),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.compiling.plan import Plan
 from assay.errors import OutputError, PartsError, UsageError, counted, shown_path
-from assay.functions.check import OnRow
+from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import user_functions
 from assay.loading.rollouts import Rollouts
 from assay.loading.tasks import content_of_tasks
@@ -73,7 +73,7 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
         folder,
         manifest.run,
         source.inputs,
-        functions if any(isinstance(check, OnRow) for check in plan.readers) else (),
+        functions if any(isinstance(check, RowFunctionCheck) for check in plan.readers) else (),
         paths=tuple(sys.path),
         modules=tuple(options["modules"]),
         settings=run.settings,

@@ -15,7 +15,7 @@ from assay._version import __version__
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import closing_checks
 from assay.errors import InputError, said_by, shown_path
-from assay.functions.registry import Function, Reference, adopt
+from assay.functions.registry import Function, FunctionReference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
 from assay.loading.formats.reading import Unit, rows_in_all
 from assay.loading.rollouts import InputFile, Step, part_of, unchanged
@@ -93,7 +93,7 @@ class Job:
     run: str
     inputs: tuple[InputFile, ...]
     functions: tuple[Function, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[FunctionReference, ...] = ()
     paths: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)

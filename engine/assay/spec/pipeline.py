@@ -12,7 +12,7 @@ from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
 from assay.checks.stand_ins import Broken
 from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
-from assay.functions.check import Registered
+from assay.functions.check import FunctionCheck
 from assay.spec.check import Condition
 from assay.spec.fields import CheckFields, FieldReader
 from assay.steps.chain import Chain
@@ -318,7 +318,7 @@ def _within_one(fields: Mapping[str, Any]) -> bool:
         return check.range is not None and check.range[0] >= 0 and check.range[1] <= 1
     if isinstance(check, Mean | Minimum | Maximum | Product | Included):
         return all(part["weight"] >= 0 and (part["threshold"] is not None or _within_one(part)) for part in parts)
-    if isinstance(check, Registered):
+    if isinstance(check, FunctionCheck):
         return check.is_builtin_function
     return check is not None and check.traits.bounded and not isinstance(check, Broken)
 

@@ -11,7 +11,7 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check
 from assay.checks.groups import Included
 from assay.errors import did_you_mean, listed, quoted, said_by
-from assay.functions.check import Registered, RowVerifierCheck, RowVerifierParams
+from assay.functions.check import FunctionCheck, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.spec.fields import FieldReader
@@ -107,7 +107,7 @@ def _is_model(kind: Any) -> bool:
 Read = Callable[[FieldReader, str, Mapping[str, Any], Place], dict[str, Any] | None]
 """Takes the reader, the check's type, its fields and its place; returns fields of a ``CheckSpec``, or None if there are problems."""
 
-SCORERS: tuple[type[Check], ...] = (Registered, RowVerifierCheck, Included)
+SCORERS: tuple[type[Check], ...] = (FunctionCheck, RowVerifierCheck, Included)
 """Classes of checks that have a type of their own, and that are read here."""
 
 
@@ -166,7 +166,7 @@ def _function(reader: FieldReader, name: str, fields: Mapping[str, Any], path: P
     if resolved:
         outline["params"] = {key: outline_of(value) for key, value in resolved.items()}
     note = likely_slip([fields.get("expected"), params])
-    return {"name": name, "params": outline, "check": Registered(name, golds, resolved), "note": note}
+    return {"name": name, "params": outline, "check": FunctionCheck(name, golds, resolved), "note": note}
 
 
 def _row_verifier(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
@@ -232,7 +232,7 @@ def _spec(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place
 
 
 _BY_TYPE: dict[Any, tuple[tuple[str, ...], Read]] = {
-    Registered: (("name", "expected"), _named_function),
+    FunctionCheck: (("name", "expected"), _named_function),
     RowVerifierCheck: (("verifierName",), _row_verifier),
     Included: (("path",), _spec),
 }

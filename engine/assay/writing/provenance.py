@@ -13,7 +13,7 @@ from assay._version import __version__
 from assay.checks.base import Check, deciding_code
 from assay.checks.libraries import versions
 from assay.errors import InputError, UsageError, path_text, shown_path
-from assay.functions.check import Registered, RowVerifierCheck
+from assay.functions.check import FunctionCheck, RowVerifierCheck
 from assay.functions.registry import Function, function
 from assay.loading.rollouts import InputFile, Rollouts
 from assay.names import IN_PROCESS
@@ -94,7 +94,7 @@ def code_of_verifier(verifier: VerifierSpec, used: Sequence[str] = ()) -> list[d
 
 def code_of(check: Check) -> dict[str, Any]:
     """Describe the code of a check that is not built in, with its hash."""
-    if isinstance(check, Registered) and check.scorer is not None:
+    if isinstance(check, FunctionCheck) and check.scorer is not None:
         return {"name": check.default, **_hashes(check.scorer)}
     return described(deciding_code(check))
 
