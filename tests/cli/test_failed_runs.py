@@ -144,8 +144,7 @@ def test_a_continued_run_fails_as_the_run_at_once():
     assert json.loads(run(f"{command} again/", 3).stdout)["problems"] == once["problems"]
 
 
-@pytest.mark.parametrize(("spec", "words"), [(UNKNOWN, "vibes"), (BROKEN, "PatternError")])
-@pytest.mark.parametrize("lenient", ["", " --lenient"])
+@pytest.mark.parametrize(("spec", "words", "lenient"), [(UNKNOWN, "vibes", ""), (BROKEN, "PatternError", " --lenient")])
 def test_strict_refuses_before_scoring(spec, words, lenient):
     assert words in run(f"score in.jsonl --spec v.json --strict{lenient} --out out.parquet", 2, spec, ROWS).stderr
     assert not Path("out.parquet").exists()
@@ -168,11 +167,9 @@ def test_a_function_that_breaks_on_every_row_that_names_it_is_a_problem():
         assay.score(rows)
 
 
-# ── in Python ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("score", [assay.score, assay.score_file], ids=["score", "score_file"])
-@pytest.mark.parametrize(("spec", "rows", "problems"), FAILED.values(), ids=FAILED)
+@pytest.mark.parametrize(
+    ("spec", "rows", "problems", "score"), crossed(FAILED.values(), [assay.score, assay.score_file])
+)
 def test_python_warns_once_of_each_problem(spec, rows, problems, score):
     with pytest.warns(assay.AssayWarning) as caught:
         score(rows, spec)
@@ -184,8 +181,9 @@ def test_python_warns_once_of_each_problem(spec, rows, problems, score):
         assert [words for words in warned if not words.startswith("unscored: ")] == problems
 
 
-@pytest.mark.parametrize("score", [assay.score, assay.score_file], ids=["score", "score_file"])
-@pytest.mark.parametrize(("spec", "rows", "problems"), FAILED.values(), ids=FAILED)
+@pytest.mark.parametrize(
+    ("spec", "rows", "problems", "score"), crossed(FAILED.values(), [assay.score, assay.score_file])
+)
 def test_strict_raises_and_lenient_keeps_quiet(spec, rows, problems, score, recwarn):
     known = spec in (UNKNOWN, BROKEN)
     with pytest.raises(assay.SpecError if known else assay.FailedRunError) as refused:

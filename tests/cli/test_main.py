@@ -140,7 +140,7 @@ def test_rows_name_their_functions_and_modules_register_them():
     assert "contains, exact_match, regex_match, starts, tool_calls_match" in run("checks --import my_fns").stdout
 
 
-@pytest.mark.parametrize("timeout", [None, "20"])
+@pytest.mark.parametrize("timeout", some([None, "20"]))
 def test_user_code_runs_with_the_garbage_collector_and_in_the_users_environment(timeout):
     name = "OPENBLAS_THREAD_TIMEOUT"  # the command sets it for its own imports
     code = f"import gc, os\nassert gc.isenabled()\nassert gc.get_freeze_count()\nassert os.environ.get({name!r}) == {timeout!r}\n"
@@ -405,7 +405,7 @@ def test_a_match_that_takes_too_long_is_an_error_of_its_row():
     assert "1 of 2 rows has a scoring error" in stopped.stderr
 
 
-@pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
+@pytest.mark.parametrize("seconds", ["-1", "nan"])
 def test_a_time_limit_that_is_none_is_one_line(seconds):
     done = run(f"score in.jsonl --spec v.json --regex-timeout {seconds}", code=2)
     assert f"--regex-timeout {float(seconds)}: expected a number of seconds; 0 for no limit." in done.stderr
@@ -426,9 +426,6 @@ def test_schema_and_version():
     assert json.loads(run("schema").stdout)["$schema"] == "http://json-schema.org/draft-07/schema#"
     assert run("--version").stdout == f"assay {assay.__version__} (polars {pl.__version__})\n"
     assert "Score rollouts" in run("score --help").stdout
-
-
-# ── as a process of its own ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, desk):
@@ -456,7 +453,7 @@ def test_a_run_stopped_half_way_exits_with_3(big, attempt):
     assert said.endswith("Nothing was written. Fix the verifier or the rows, or allow more errors.\n")
 
 
-@pytest.mark.parametrize("spec", ["slow.json", "v.json"])
+@pytest.mark.parametrize("spec", some(["slow.json", "v.json"]))
 def test_a_reader_that_has_had_enough_ends_the_run_quietly(big, spec):
     with start("score", big[0], "--spec", big[2] if spec == "slow.json" else spec, "--out", "-") as child:
         assert json.loads(child.stdout.readline())["id"] == 0
@@ -542,7 +539,7 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize(("moment", "code"), [("ended", 143), ("cleaning", 0), ("never", 0)])
+@pytest.mark.parametrize(("moment", "code"), [("ended", 143), ("cleaning", 0)])
 def test_a_signal_at_the_end_of_a_command_leaves_its_last_steps_whole(moment, code):
     """The signal comes at a moment of the main thread that no clock decides."""
     done = subprocess.run(

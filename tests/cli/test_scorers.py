@@ -130,10 +130,10 @@ def test_parts_are_scored_in_processes_of_their_own_and_a_changed_function_is_an
 
 def test_the_content_of_another_spec_is_part_of_the_run():
     spec("{type: spec, path: parts/other.yaml}")
-    words = ("score", "rows.jsonl", "--spec", "v.yaml", "--import", "my_rewards", "--out", "out/")
-    start(*words)
+    words = ("score", "rows.jsonl", "--spec", "v.yaml", "--import", "my_rewards", "--no-isolate", "--out", "out/")
+    run(*words)
     Path("parts/other.yaml").write_text(OTHER.replace("0.5", "0.25"))
-    assert "verifier v: sha256" in start(*words, code=2)
+    assert "verifier v: sha256" in run(*words, code=2)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cases import crossed
 
 import assay
 from assay.compiling.sides import beside
@@ -30,8 +31,6 @@ def scored(frame, spec):
     return result
 
 
-# ── bytes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 X = {"column": "x"}
 READERS = {
     "gold": check(type="equals", value=X),
@@ -46,8 +45,7 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("spec", READERS.values(), ids=READERS)
-@pytest.mark.parametrize("times", [1, 150])
+@pytest.mark.parametrize(("spec", "times"), crossed(READERS.values(), [1, 150]))
 def test_bytes_are_the_text_that_they_encode(spec, times):
     frame = pl.DataFrame({"completion": ["42", "42"], "x": [b"42", b"\xff"]})
     text = pl.DataFrame({"completion": ["42"], "x": ["42"]})
@@ -92,8 +90,7 @@ def sources(frame, folder):
     return [frame, table, folder / "x.parquet", pa.concat_tables([table[:1], table[1:]]), frame.to_dicts()]
 
 
-@pytest.mark.parametrize("place", READERS)
-@pytest.mark.parametrize("path", NESTED)
+@pytest.mark.parametrize(("place", "path"), crossed(READERS, NESTED))
 def test_nested_bytes_that_are_no_text_leave_their_row_unscored(place, path, tmp_path):
     spec = json.loads(
         json.dumps(READERS[place]).replace('"column": "x"', f'"column": "{path}"').replace("{x}", f"{{{path}}}")
@@ -204,9 +201,6 @@ def test_functions_get_the_bytes_of_columns_that_only_they_name():
     assert assay.score(frame, assay.Rubric([size]))["reward"].to_list() == [1.0]
 
 
-# ── values that Python lacks ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
@@ -252,15 +246,10 @@ def test_a_mapping_is_an_object():
     assert assay.score(by_number, check(type="equals", value={"column": "x.1"}))["reward"].to_list() == [1.0]
 
 
-# ── prompts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_prompt_that_is_a_list_of_texts_is_read_as_json():
     frame = pl.DataFrame({"completion": ["a", "a"], "prompt": [["x", "y"], None]})
     assert scored(frame, check(type="contains", value='["x", "y"]', on="prompt")) == [(1.0, None), (0.0, None)]
 
-
-# ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 NAMES = ("^a.*$", "*", "^completion$", "^.*$", "", "x.y", "[0]")
 VALUES = {
@@ -273,10 +262,11 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("values", "times"), [(values, 1 + 149 * (at % 2)) for at, values in enumerate(VALUES.values())]
-)
+# each name with two of the values, few rows and many
+CASES = [(NAMES[at % 7], [*VALUES.values()][at % 6], 1 + 149 * (at % 2)) for at in range(14)]
+
+
+@pytest.mark.parametrize(("name", "values", "times"), CASES)
 def test_a_name_is_a_name_whatever_patterns_look_like(name, values, times):
     plain = pl.DataFrame({"completion": ["1.5", "x"], "plain": values})
     named = plain.rename({"plain": name})
@@ -313,9 +303,6 @@ def test_parquet_without_the_mark_of_text_is_read(tmp_path):
     table = pa.table({"completion": [b"42", b"7"], "x": [b"42", b"42"]})
     pq.write_table(table, tmp_path / "a.parquet")
     assert assay.score(tmp_path / "a.parquet", GOLD)["reward"].to_list() == [1.0, 0.0]
-
-
-# ── texts that repeat ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

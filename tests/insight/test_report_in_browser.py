@@ -99,8 +99,6 @@ def test_the_policy_holds_for_what_would_come_in(page):
     assert not [params for name, params in page.events if name == "Network.responseReceived"]
 
 
-# ── what can be seen ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 CHARTS = """[...document.querySelectorAll("svg")].map((svg) => {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll("text")];
@@ -164,8 +162,6 @@ def test_all_text_stands_out_in_the_light_in_the_dark_and_on_paper(page, scheme)
     assert behind < 0.05 if scheme == "dark" else behind > 0.95
     assert least[0][0] >= 4.5, least
 
-
-# ── how it is used ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FOCUSED = """(() => {
   const head = document.activeElement.closest("th");
@@ -231,8 +227,6 @@ def test_without_the_script_nothing_is_missing(page, url):
     finally:
         page("Emulation.setScriptExecutionDisabled", value=False)
 
-
-# ── on paper ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 ROWS = """[...document.querySelectorAll("table")].map((table) => ({
   head: table.tHead.textContent,

@@ -264,9 +264,6 @@ def test_only_charts_are_marked_as_markup():
     assert marked == ["svg.py"]
 
 
-# ── colours ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def colours(block):
     return dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", block))
 
@@ -308,9 +305,6 @@ def test_it_prints_on_paper_with_headings_repeated_and_no_row_cut():
     assert "size: A4" in style
     assert "table-header-group" in paper
     assert re.search(r"tr,[^{]*\{ break-inside: avoid; \}", paper)
-
-
-# ── Markdown ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_markdown_has_tables_whose_rows_have_as_many_cells_as_their_headings(attacked, plain):
@@ -364,8 +358,6 @@ def test_numbers_for_people(value, shown):
 def test_only_all_is_a_hundred_percent(value, shown):
     assert percent(value) == shown
 
-
-# ── the script ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 NODE = shutil.which("node")
 

@@ -47,8 +47,6 @@ def test_the_48_rows_have_the_numbers_of_their_definition():
     assert [entry["of"]["model"] for entry in found.by["model"]["entries"]] == ["ash", "elm"]
 
 
-# ── the plain definition ────────────────────────────────────────────────────────────────────────────────────────────────
-
 WEIGHTS = {"a": 3.0, "b": 1.0, "c: d": 1.0, "e": 0.0}
 SPEC = {
     "id": "v",
@@ -282,9 +280,6 @@ def test_rates_of_tasks_with_one_row_have_wilsons_interval():
     assert found.summary["ci95"] == pytest.approx(stats.wilson(40, 50))
 
 
-# ── by ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_worst_tasks_and_the_best_are_told_of_and_steps_are_joined():
     rows = [(f"t{at:03}", at, at / 1000, at) for at in range(900)]
     frame = pl.DataFrame(rows, schema=["task_id", "step", "reward", "number"], orient="row")
@@ -307,9 +302,6 @@ def test_drift_needs_six_steps(steps):
     drift = assay.report(frame).drift
     assert (drift is None) == (steps == 5)
     assert drift is None or (drift["difference"], drift["p"]) == (0.0, 1.0)
-
-
-# ── examples ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_worst_are_of_each_set_of_failing_checks_the_commonest_first():
@@ -408,9 +400,6 @@ def test_reasons_that_a_check_joins_are_split_and_errors_count_rows():
     assert [reason["rows"] for reason in refund["reasons"]] == [1]
     assert (e["errors"], e["error_rate"], refund["errors"]) == (2, 1.0, 0)
     assert {example["line"] for example in found.examples["errors"]} == {"one", "two\nother: three"}
-
-
-# ── what is missing or strange ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_what_has_no_reward_is_refused_and_what_has_no_checks_is_not(scored, tmp_path):
