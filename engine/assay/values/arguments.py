@@ -42,6 +42,9 @@ RAW = HIDDEN + "completion"
 
 MEMO = HIDDEN + "memo"
 """Key of a row for results that checks share."""
+_ROLE_AND_CONTENT = ["role", "content"]
+_OF_COLUMNS = ("prompt", "completion", "answer", "task", "info", "example_id")
+"""The arguments that a new state has, in its order, besides those of its own."""
 
 
 def messages(value: Any) -> Any:
@@ -102,9 +105,6 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     return values.list.eval(pl.struct(fields))
 
 
-_ROLE_AND_CONTENT = ["role", "content"]
-_OF_COLUMNS = ("prompt", "completion", "answer", "task", "info", "example_id")
-"""The arguments that a new state has, in its order, besides those of its own."""
 _READ: dict[str, Callable[[Any], Any]] = {
     "prompt": lambda value: messages(untyped(value)),
     # NOTE: a string completion is the model's output, even if it looks like JSON text of messages

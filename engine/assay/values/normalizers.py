@@ -31,6 +31,40 @@ _ENDS = string.whitespace + string.punctuation
 """What stands around a number for ``inspect``."""
 _SHORT = 1_000
 """Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
+_SPELLINGS = (
+    ("\n", ""),
+    (r"\!", ""),
+    ("\\\\", "\\"),
+    ("tfrac", "frac"),
+    ("dfrac", "frac"),
+    (r"\left", ""),
+    (r"\right", ""),
+    (r"^{\circ}", ""),
+    (r"^\circ", ""),
+    (r"\$", ""),
+)
+_LONGEST_NAME = 2
+_ROOT = re.compile(r"\\sqrt(?!\\sqrt)([^{])")
+_WHOLE = "(0|-?[1-9][0-9]*)"
+_RATIO = re.compile(rf"\A{_WHOLE}/{_WHOLE}\Z")
+_FRACTION = r"\frac"
+_MEANINGS = {
+    "squad": "Lower, without ASCII punctuation, without articles, with single spaces: SQuAD's evaluation.",
+    "inspect": "Word by word: casefold, numbers as floats, without ASCII punctuation, without articles: Inspect's ``f1``.",
+    "math": "LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars.",
+    "casefold": "In one case, by `str.casefold`.",
+    "nfc": "Characters composed: Unicode's NFC.",
+    "nfkc": "Characters composed, and compatible ones alike: Unicode's NFKC.",
+    "whitespace": "Stripped, with single spaces.",
+}
+_LM_EVAL = "lmEval"
+_OPTIONS = {
+    "ignoreCase": "Lower, by `str.lower`.",
+    "ignorePunctuation": "Delete ASCII punctuation.",
+    "ignoreNumbers": "Delete ASCII digits.",
+    "regexesToIgnore": "Delete the matches of these patterns, before the rest.",
+}
+_PATTERNS = "regexesToIgnore"
 
 
 def _without_articles(value: str) -> str:
@@ -72,25 +106,6 @@ def _math(value: str) -> str:
     return _RATIO.sub(r"\\frac{\1}{\2}", value)
 
 
-_SPELLINGS = (
-    ("\n", ""),
-    (r"\!", ""),
-    ("\\\\", "\\"),
-    ("tfrac", "frac"),
-    ("dfrac", "frac"),
-    (r"\left", ""),
-    (r"\right", ""),
-    (r"^{\circ}", ""),
-    (r"^\circ", ""),
-    (r"\$", ""),
-)
-_LONGEST_NAME = 2
-_ROOT = re.compile(r"\\sqrt(?!\\sqrt)([^{])")
-_WHOLE = "(0|-?[1-9][0-9]*)"
-_RATIO = re.compile(rf"\A{_WHOLE}/{_WHOLE}\Z")
-_FRACTION = r"\frac"
-
-
 def _braced_fractions(value: str) -> str:
     r"""Write ``\frac12`` as ``\frac{1}{2}``; leave a text with a fraction that ends early."""
     written, *fractions = value.split(_FRACTION)
@@ -115,26 +130,6 @@ NORMALIZERS: dict[str, Normalizer] = {
     "whitespace": lambda value: " ".join(value.split()),
 }
 """The normalizers without options, by name; ``lmEval`` has options."""
-
-_MEANINGS = {
-    "squad": "Lower, without ASCII punctuation, without articles, with single spaces: SQuAD's evaluation.",
-    "inspect": "Word by word: casefold, numbers as floats, without ASCII punctuation, without articles: Inspect's ``f1``.",
-    "math": "LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars.",
-    "casefold": "In one case, by `str.casefold`.",
-    "nfc": "Characters composed: Unicode's NFC.",
-    "nfkc": "Characters composed, and compatible ones alike: Unicode's NFKC.",
-    "whitespace": "Stripped, with single spaces.",
-}
-_LM_EVAL = "lmEval"
-
-
-_OPTIONS = {
-    "ignoreCase": "Lower, by `str.lower`.",
-    "ignorePunctuation": "Delete ASCII punctuation.",
-    "ignoreNumbers": "Delete ASCII digits.",
-    "regexesToIgnore": "Delete the matches of these patterns, before the rest.",
-}
-_PATTERNS = "regexesToIgnore"
 
 
 def _lm_eval(options: Mapping[str, Any]) -> Normalizer:

@@ -50,6 +50,32 @@ LONGEST = 200
 
 _DEPTH = 100
 """Maximum nesting of values with tags: each level can cost four levels of JSON, and a stack has 1,000 calls."""
+_SCALARS: tuple[tuple[Any, str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
+    (bytes | bytearray, "bytes", lambda value: base64.b64encode(value).decode(), base64.b64decode),
+    (complex, "complex", repr, complex),
+    (datetime, "datetime", lambda value: value.isoformat(), datetime.fromisoformat),
+    (date, "date", lambda value: value.isoformat(), date.fromisoformat),
+    (time, "time", lambda value: value.isoformat(), time.fromisoformat),
+    (
+        timedelta,
+        "timedelta",
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda parts: timedelta(*parts),
+    ),
+    (Decimal, "decimal", str, Decimal),
+    (UUID, "uuid", str, UUID),
+    (Path, "path", str, Path),
+)
+"""Types with their tag, encoder and decoder; datetime before date, because a datetime is a date, too."""
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+    "int": lambda digits: int(digits, 16),
+    "text": "".join,
+    **{tag: decode for _, tag, _, decode in _SCALARS},
+}
 
 
 class Losses:
@@ -114,35 +140,6 @@ def _dumps(value: Any) -> str:
 
 def _tagged(kind: str, value: Any) -> dict[str, Any]:
     return {TAG: kind, "value": value}
-
-
-_SCALARS: tuple[tuple[Any, str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
-    (bytes | bytearray, "bytes", lambda value: base64.b64encode(value).decode(), base64.b64decode),
-    (complex, "complex", repr, complex),
-    (datetime, "datetime", lambda value: value.isoformat(), datetime.fromisoformat),
-    (date, "date", lambda value: value.isoformat(), date.fromisoformat),
-    (time, "time", lambda value: value.isoformat(), time.fromisoformat),
-    (
-        timedelta,
-        "timedelta",
-        lambda value: [value.days, value.seconds, value.microseconds],
-        lambda parts: timedelta(*parts),
-    ),
-    (Decimal, "decimal", str, Decimal),
-    (UUID, "uuid", str, UUID),
-    (Path, "path", str, Path),
-)
-"""Types with their tag, encoder and decoder; datetime before date, because a datetime is a date, too."""
-
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "dict": dict,
-    "int": lambda digits: int(digits, 16),
-    "text": "".join,
-    **{tag: decode for _, tag, _, decode in _SCALARS},
-}
 
 
 class _Packing:

@@ -38,6 +38,18 @@ _MOST = 1_000
 """Maximum instructions of a row."""
 _REPEATED = "prompt_to_repeat"
 _BLANK = "the output is blank"
+_WORD = re.compile(r"\w+")
+_WORDS = b"".join(b"w" if _WORD.match(chr(code)) else b" " for code in range(128)) + bytes(128)
+"""Makes each ASCII character of a word a ``w``, and every other one a blank."""
+_DIVIDER = re.compile(r"\s?\*\*\*\s?")
+_PUNCTUATION = re.compile("[.,?!'\"]")
+_BRACKETS = re.compile(r"\[[^\]]*\]")
+_POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\s?s\.")}
+# blanks of the same line only: the blank lines before would be read again from each of them
+_BULLETS = {"*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE), "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE)}
+_ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+_HIGHLIGHTS = re.compile(r"\*([^\n*]*)\*")
+_DOUBLE_HIGHLIGHTS = re.compile(r"\*\*([^\n*]*)\*\*")
 
 
 @dataclass(frozen=True)
@@ -220,11 +232,6 @@ def _word_count(text: str) -> int:
     return len(_WORD.findall(text))
 
 
-_WORD = re.compile(r"\w+")
-_WORDS = b"".join(b"w" if _WORD.match(chr(code)) else b" " for code in range(128)) + bytes(128)
-"""Makes each ASCII character of a word a ``w``, and every other one a blank."""
-
-
 @_instruction("length_constraints:number_paragraphs", num_paragraphs=_NUMBER)
 def _number_paragraphs(text: str, num_paragraphs: Number) -> str:
     paragraphs = _DIVIDER.split(text) if "***" in text else [text]
@@ -232,9 +239,6 @@ def _number_paragraphs(text: str, num_paragraphs: Number) -> str:
         return f"a blank paragraph between two ***, exactly {num_paragraphs} paragraphs wanted"
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
     return _exactly(number, num_paragraphs, f"{counted(number, 'paragraph')} divided by ***")
-
-
-_DIVIDER = re.compile(r"\s?\*\*\*\s?")
 
 
 @_instruction(
@@ -255,9 +259,6 @@ def _nth_paragraph_first_word(text: str, num_paragraphs: Number, nth_paragraph: 
     return f"paragraph {nth_paragraph} begins with {quoted(first)}, {quoted(wanted)} wanted"
 
 
-_PUNCTUATION = re.compile("[.,?!'\"]")
-
-
 @_instruction("detectable_content:number_placeholders", num_placeholders=_NUMBER)
 def _number_placeholders(text: str, num_placeholders: Number) -> str:
     number = sum(_brackets(line) for line in text.split("\n")) if "[" in text else 0
@@ -267,9 +268,6 @@ def _number_placeholders(text: str, num_placeholders: Number) -> str:
 def _brackets(line: str) -> int:
     # up to the last bracket that closes, each that opens before is closed
     return len(_BRACKETS.findall(line[: line.rfind("]") + 1]))
-
-
-_BRACKETS = re.compile(r"\[[^\]]*\]")
 
 
 @_instruction("detectable_content:postscript", postscript_marker=_PATTERN)
@@ -284,17 +282,10 @@ def _postscript(text: str, postscript_marker: Pattern) -> str:
     return "" if found else f"no postscript {quoted(marker)}"
 
 
-_POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\s?s\.")}
-
-
 @_instruction("detectable_format:number_bullet_lists", num_bullets=_NUMBER)
 def _number_bullet_lists(text: str, num_bullets: Number) -> str:
     number = sum(1 for mark, bullet in _BULLETS.items() if mark in text for _ in bullet.finditer(text))
     return _exactly(number, num_bullets, counted(number, "bullet"))
-
-
-# blanks of the same line only: the blank lines before would be read again from each of them
-_BULLETS = {"*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE), "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE)}
 
 
 @_instruction("detectable_format:constrained_response")
@@ -302,18 +293,11 @@ def _constrained_response(text: str) -> str:
     return "" if any(answer in text for answer in _ANSWERS) else f"none of {_listed(_ANSWERS)}"
 
 
-_ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
-
-
 @_instruction("detectable_format:number_highlighted_sections", num_highlights=_NUMBER)
 def _number_highlighted_sections(text: str, num_highlights: Number) -> str:
     number = sum(1 for match in _HIGHLIGHTS.finditer(text) if match[1].strip())
     number += sum(1 for match in _DOUBLE_HIGHLIGHTS.finditer(text) if match[1].strip())
     return _related(number, LEAST, num_highlights, f"{counted(number, 'section')} *highlighted*")
-
-
-_HIGHLIGHTS = re.compile(r"\*([^\n*]*)\*")
-_DOUBLE_HIGHLIGHTS = re.compile(r"\*\*([^\n*]*)\*\*")
 
 
 @_instruction("detectable_format:multiple_sections", section_spliter=_PATTERN, num_sections=_NUMBER)

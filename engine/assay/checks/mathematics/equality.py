@@ -19,6 +19,12 @@ MAX_CHARACTERS = 4_096
 """Code points of an answer that math-verify reads; an answer with more scores 0."""
 MAX_TEXT = 1_000_000
 """Code points of a text in which math-verify looks for the answer."""
+_REASONS = {
+    program.DIFFERENT: "{answer} is not mathematically equal to {gold}",
+    program.NO_ANSWER: "{answer} cannot be read as mathematics, expected {gold}",
+    program.NO_GOLD: "{answer} is not {gold}, which cannot be read as mathematics",
+}
+"""Why an answer that could be compared is not equal."""
 
 
 class MathParams(Params):
@@ -124,11 +130,3 @@ def _read(result: Answer, answer: str, gold: str) -> tuple[float, str] | Excepti
     if verdict == program.RAISED:
         return RuntimeError(f"math-verify raised {message}")
     return (TimeoutError if verdict == LATE else RuntimeError)(message)
-
-
-_REASONS = {
-    program.DIFFERENT: "{answer} is not mathematically equal to {gold}",
-    program.NO_ANSWER: "{answer} cannot be read as mathematics, expected {gold}",
-    program.NO_GOLD: "{answer} is not {gold}, which cannot be read as mathematics",
-}
-"""Why an answer that could be compared is not equal."""

@@ -24,6 +24,8 @@ _PERCENT = {
 """The metrics that are percentages in rapidfuzz, by their names there."""
 
 _NORMALIZED = {"ratio": "Indel", "indel": "Indel", "levenshtein": "Levenshtein", "osa": "OSA", "lcs": "LCSseq"}
+_LARGEST = 1 << 40
+"""Longer than any text."""
 
 
 def _scorer(metric: str) -> Callable[..., Any]:
@@ -79,7 +81,3 @@ def similarities(metric: str, values: Sequence[str], golds: Sequence[str], max_d
     scores = many(dtype=np.float64)
     # NOTE: by numpy, because Polars multiplies by a reciprocal
     return pl.Series(scores / 100.0 if metric in _PERCENT else scores)
-
-
-_LARGEST = 1 << 40
-"""Longer than any text."""
