@@ -156,8 +156,7 @@ class ToolCalls(CallsCheck):
         is_share = self.params.score == "share"
         if len(calls) != len(gold) and not is_share and len(calls) * len(gold) > MAX_COMPARISONS:
             return 0.0, _numbers(calls, gold)
-        alone = len(calls) == len(gold) == 1  # in any order
-        matching = self._in_order(calls, gold) if alone or self.params.order == "same" else self._greedy(calls, gold)
+        matching = self._matching(calls, gold)
         most = max(len(calls), len(gold))
         if matching.matched == most:
             return 1.0, ""
@@ -170,44 +169,35 @@ class ToolCalls(CallsCheck):
             docs.setdefault(self.same_name(name), schema)
         return docs
 
-    def _greedy(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
-        free: dict[str, list[int]] = defaultdict(list)
-        for at, call in enumerate(calls):
-            if isinstance(call["name"], str):
-                free[self.same_name(call["name"])].append(at)
+    def _matching(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
         names = [self.same_name(call.name) for call in gold]
-        if sum(len(free[name]) for name in names) > MAX_COMPARISONS:
-            raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
+        called = [self.same_name(call["name"]) for call in calls]
+        if self.params.order == "same":
+            free = [[at] if at < len(calls) and called[at] == name else [] for at, name in enumerate(names)]
+        else:
+            by_name: dict[str, list[int]] = defaultdict(list)
+            for at, name in enumerate(called):
+                if isinstance(name, str):
+                    by_name[name].append(at)
+            free = [by_name[name] for name in names]
+            if sum(map(len, free)) > MAX_COMPARISONS:
+                raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
         used: set[int] = set()
-        missing: list[tuple[str, ExpectedCall]] = []
-        for name, expected in zip(names, gold, strict=True):
-            match = next((at for at in free[name] if self._compare(calls[at], name, expected)[0]), None)
+        missing: list[int] = []
+        for number, (places, name, expected) in enumerate(zip(free, names, gold, strict=True)):
+            match = next((at for at in places if self._compare(calls[at], name, expected)[0]), None)
             if match is None:
-                missing.append((name, expected))
+                missing.append(number)
             else:
-                free[name].remove(match)
+                places.remove(match)
                 used.add(match)
         extra = next((call for at, call in enumerate(calls) if at not in used), None)
         if not missing:
             return _Matching(len(used), None, None, extra)
-        name, expected = missing[0]
-        nearest = next(iter(free[name]), None)
-        why = None if nearest is None else (nearest, self._compare(calls[nearest], name, expected)[1])
-        return _Matching(len(used), expected, why, extra)
-
-    def _in_order(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
-        matched, missing, nearest = 0, None, None
-        for at, (call, expected) in enumerate(zip(calls, gold, strict=False)):
-            name = self.same_name(expected.name)
-            same = self.same_name(call["name"]) == name
-            fits, why = self._compare(call, name, expected) if same else (False, None)
-            matched += fits
-            if not fits and missing is None:
-                missing, nearest = expected, ((at, why) if same else None)
-        if missing is None and len(gold) > len(calls):
-            missing = gold[len(calls)]
-        extra = calls[len(gold)] if len(calls) > len(gold) else None
-        return _Matching(matched, missing, nearest, extra)
+        first = missing[0]
+        nearest = next(iter(free[first]), None)
+        why = None if nearest is None else (nearest, self._compare(calls[nearest], names[first], gold[first])[1])
+        return _Matching(len(used), gold[first], why, extra)
 
     def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, ArgumentDifference | None]:
         got = call["arguments"]
