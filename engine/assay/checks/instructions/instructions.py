@@ -27,6 +27,7 @@ IDS, KWARGS, PROMPT = "instruction_id_list", "kwargs", "prompt"
 
 Number = int | float
 LESS, LEAST = RELATIONS = ("less than", "at least")
+EXACTLY = "exactly"
 
 _LITERAL = re.compile(r"[A-Za-z0-9 _:,'\"!#%&/;<=>@~-]+")
 """Matches what stands for itself in a pattern, in either case."""
@@ -48,8 +49,7 @@ _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\
 # blanks of the same line only: the blank lines before would be read again from each of them
 _BULLETS = {"*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE), "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE)}
 _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
-_HIGHLIGHTS = re.compile(r"\*([^\n*]*)\*")
-_DOUBLE_HIGHLIGHTS = re.compile(r"\*\*([^\n*]*)\*\*")
+_HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,8 @@ def _instruction(ident: str, **arguments: Kind) -> Callable[[Callable[..., str]]
 
 def _related(number: Number, relation: str, bound: Number, noun: str) -> str:
     """Return the shortfall of a number that is not in the relation to the bound."""
-    holds = number < bound if relation == LESS else number >= bound
+    holds = {LESS: number < bound, LEAST: number >= bound, EXACTLY: number == bound}[relation]
     return "" if holds else f"{noun}, {relation} {bound:,} wanted"
-
-
-def _exactly(number: Number, bound: Number, noun: str) -> str:
-    return "" if number == bound else f"{noun}, exactly {bound:,} wanted"
 
 
 def _listed(sources: Sequence[str]) -> str:
@@ -208,24 +204,6 @@ def _english_lowercase(text: str) -> str:
     return _response_language(text, "en") if text.islower() else "not all letters are lower case"
 
 
-@_instruction("change_case:capital_word_frequency", capital_frequency=_NUMBER, capital_relation=_RELATION)
-def _capital_word_frequency(text: str, capital_frequency: Number, capital_relation: str) -> str:
-    number = sum(map(str.isupper, word_tokens(text)))
-    return _related(number, capital_relation, capital_frequency, f"{counted(number, 'word')} in capitals")
-
-
-@_instruction("length_constraints:number_sentences", num_sentences=_NUMBER, relation=_RELATION)
-def _number_sentences(text: str, num_sentences: Number, relation: str) -> str:
-    number = len(sentences(text))
-    return _related(number, relation, num_sentences, counted(number, "sentence"))
-
-
-@_instruction("length_constraints:number_words", num_words=_NUMBER, relation=_RELATION)
-def _number_words(text: str, num_words: Number, relation: str) -> str:
-    number = _word_count(text)
-    return _related(number, relation, num_words, counted(number, "word"))
-
-
 def _word_count(text: str) -> int:
     if text.isascii():  # twenty times as fast
         return f" {text}".encode().translate(_WORDS).count(b" w")
@@ -238,7 +216,7 @@ def _number_paragraphs(text: str, num_paragraphs: Number) -> str:
     if not all(map(str.strip, paragraphs[1:-1])):
         return f"a blank paragraph between two ***, exactly {num_paragraphs} paragraphs wanted"
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
-    return _exactly(number, num_paragraphs, f"{counted(number, 'paragraph')} divided by ***")
+    return _related(number, EXACTLY, num_paragraphs, f"{counted(number, 'paragraph')} divided by ***")
 
 
 @_instruction(
@@ -248,7 +226,7 @@ def _nth_paragraph_first_word(text: str, num_paragraphs: Number, nth_paragraph: 
     paragraphs = text.split("\n\n")
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
     if number != num_paragraphs:
-        return _exactly(number, num_paragraphs, f"{counted(number, 'paragraph')} divided by two line breaks")
+        return _related(number, EXACTLY, num_paragraphs, f"{counted(number, 'paragraph')} divided by two line breaks")
     paragraph = paragraphs[nth_paragraph - 1] if nth_paragraph <= number else ""
     token = next(iter(paragraph.split(None, 1)), "").lstrip("'").lstrip('"')
     # each character by itself, as a sigma at the end of a word has another form
@@ -257,12 +235,6 @@ def _nth_paragraph_first_word(text: str, num_paragraphs: Number, nth_paragraph: 
     if first == wanted and paragraph.strip():
         return ""
     return f"paragraph {nth_paragraph} begins with {quoted(first)}, {quoted(wanted)} wanted"
-
-
-@_instruction("detectable_content:number_placeholders", num_placeholders=_NUMBER)
-def _number_placeholders(text: str, num_placeholders: Number) -> str:
-    number = sum(_brackets(line) for line in text.split("\n")) if "[" in text else 0
-    return _related(number, LEAST, num_placeholders, f"{counted(number, 'placeholder')} in [brackets]")
 
 
 def _brackets(line: str) -> int:
@@ -280,24 +252,6 @@ def _postscript(text: str, postscript_marker: Pattern) -> str:
     else:
         found = Pattern(marker.lower(), postscript_marker.limits).found(lowered, flags=re.MULTILINE)
     return "" if found else f"no postscript {quoted(marker)}"
-
-
-@_instruction("detectable_format:number_bullet_lists", num_bullets=_NUMBER)
-def _number_bullet_lists(text: str, num_bullets: Number) -> str:
-    number = sum(1 for mark, bullet in _BULLETS.items() if mark in text for _ in bullet.finditer(text))
-    return _exactly(number, num_bullets, counted(number, "bullet"))
-
-
-@_instruction("detectable_format:constrained_response")
-def _constrained_response(text: str) -> str:
-    return "" if any(answer in text for answer in _ANSWERS) else f"none of {_listed(_ANSWERS)}"
-
-
-@_instruction("detectable_format:number_highlighted_sections", num_highlights=_NUMBER)
-def _number_highlighted_sections(text: str, num_highlights: Number) -> str:
-    number = sum(1 for match in _HIGHLIGHTS.finditer(text) if match[1].strip())
-    number += sum(1 for match in _DOUBLE_HIGHLIGHTS.finditer(text) if match[1].strip())
-    return _related(number, LEAST, num_highlights, f"{counted(number, 'section')} *highlighted*")
 
 
 @_instruction("detectable_format:multiple_sections", section_spliter=_PATTERN, num_sections=_NUMBER)
@@ -318,11 +272,6 @@ def _json_format(text: str) -> str:
     for fence in ("```json", "```Json", "```JSON", "```"):
         bare = bare.removeprefix(fence)
     return "" if is_json(bare.removesuffix("```").strip()) else "not valid JSON"
-
-
-@_instruction("detectable_format:title")
-def _title(text: str) -> str:
-    return "" if "<<" in text and any(map(_is_title, text.split("\n"))) else "no title in <<double angle brackets>>"
 
 
 def _is_title(line: str) -> bool:
@@ -359,11 +308,63 @@ def _no_comma(text: str) -> str:
     return f"{counted(number, 'comma')}, none wanted" if number else ""
 
 
-@_instruction("startend:quotation")
-def _quotation(text: str) -> str:
-    bare = text.strip()
-    is_quoted = len(bare) > 1 and bare[0] == bare[-1] == '"'
-    return "" if is_quoted else "not wrapped in double quotation marks"
+def _counting(number_of: Callable[[str], int], noun: str, bound: str, relation: str) -> Instruction:
+    """Return the instruction to write so many of something; the relation is fixed, or the name of an argument."""
+    singular, _, rest = noun.partition(" ")
+
+    def shortfall(text: str, **given: Any) -> str:
+        number = number_of(text)
+        shown = f"{counted(number, singular)} {rest}".rstrip()
+        return _related(number, given.get(relation, relation), given[bound], shown)
+
+    return Instruction(shortfall, {bound: _NUMBER} | ({} if relation in (LEAST, EXACTLY) else {relation: _RELATION}))
+
+
+def _number_of_placeholders(text: str) -> int:
+    return sum(map(_brackets, text.split("\n"))) if "[" in text else 0
+
+
+def _number_of_bullets(text: str) -> int:
+    return sum(1 for mark, bullet in _BULLETS.items() if mark in text for _ in bullet.finditer(text))
+
+
+def _number_of_highlights(text: str) -> int:
+    return sum(1 for pattern in _HIGHLIGHTS for match in pattern.finditer(text) if match[1].strip())
+
+
+def _holding(holds: Callable[[str], bool], why: str) -> Instruction:
+    return Instruction(lambda text: "" if holds(text) else why, {})
+
+
+INSTRUCTIONS |= {
+    "length_constraints:number_sentences": _counting(
+        lambda text: len(sentences(text)), "sentence", "num_sentences", "relation"
+    ),
+    "length_constraints:number_words": _counting(_word_count, "word", "num_words", "relation"),
+    "change_case:capital_word_frequency": _counting(
+        lambda text: sum(map(str.isupper, word_tokens(text))),
+        "word in capitals",
+        "capital_frequency",
+        "capital_relation",
+    ),
+    "detectable_content:number_placeholders": _counting(
+        _number_of_placeholders, "placeholder in [brackets]", "num_placeholders", LEAST
+    ),
+    "detectable_format:number_bullet_lists": _counting(_number_of_bullets, "bullet", "num_bullets", EXACTLY),
+    "detectable_format:number_highlighted_sections": _counting(
+        _number_of_highlights, "section *highlighted*", "num_highlights", LEAST
+    ),
+    "detectable_format:constrained_response": _holding(
+        lambda text: any(answer in text for answer in _ANSWERS), f"none of {_listed(_ANSWERS)}"
+    ),
+    "detectable_format:title": _holding(
+        lambda text: "<<" in text and any(map(_is_title, text.split("\n"))), "no title in <<double angle brackets>>"
+    ),
+    "startend:quotation": _holding(
+        lambda text: len(text.strip()) > 1 and text.strip()[0] == text.strip()[-1] == '"',
+        "not wrapped in double quotation marks",
+    ),
+}
 
 
 @dataclass(frozen=True)
