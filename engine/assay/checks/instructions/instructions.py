@@ -320,18 +320,6 @@ def _counting(number_of: Callable[[str], int], noun: str, bound: str, relation: 
     return Instruction(shortfall, {bound: _NUMBER} | ({} if relation in (LEAST, EXACTLY) else {relation: _RELATION}))
 
 
-def _number_of_placeholders(text: str) -> int:
-    return sum(map(_brackets, text.split("\n"))) if "[" in text else 0
-
-
-def _number_of_bullets(text: str) -> int:
-    return sum(1 for mark, bullet in _BULLETS.items() if mark in text for _ in bullet.finditer(text))
-
-
-def _number_of_highlights(text: str) -> int:
-    return sum(1 for pattern in _HIGHLIGHTS for match in pattern.finditer(text) if match[1].strip())
-
-
 def _holding(holds: Callable[[str], bool], why: str) -> Instruction:
     return Instruction(lambda text: "" if holds(text) else why, {})
 
@@ -348,11 +336,22 @@ INSTRUCTIONS |= {
         "capital_relation",
     ),
     "detectable_content:number_placeholders": _counting(
-        _number_of_placeholders, "placeholder in [brackets]", "num_placeholders", LEAST
+        lambda text: sum(map(_brackets, text.split("\n"))) if "[" in text else 0,
+        "placeholder in [brackets]",
+        "num_placeholders",
+        LEAST,
     ),
-    "detectable_format:number_bullet_lists": _counting(_number_of_bullets, "bullet", "num_bullets", EXACTLY),
+    "detectable_format:number_bullet_lists": _counting(
+        lambda text: sum(len(bullet.findall(text)) for mark, bullet in _BULLETS.items() if mark in text),
+        "bullet",
+        "num_bullets",
+        EXACTLY,
+    ),
     "detectable_format:number_highlighted_sections": _counting(
-        _number_of_highlights, "section *highlighted*", "num_highlights", LEAST
+        lambda text: sum(bool(inner.strip()) for pattern in _HIGHLIGHTS for inner in pattern.findall(text)),
+        "section *highlighted*",
+        "num_highlights",
+        LEAST,
     ),
     "detectable_format:constrained_response": _holding(
         lambda text: any(answer in text for answer in _ANSWERS), f"none of {_listed(_ANSWERS)}"

@@ -91,18 +91,16 @@ def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterato
         gold_leaf, value_leaf = _is_leaf(gold), _is_leaf(value)
         result.golds += gold_leaf
         result.values += value_leaf
-        if gold_leaf and value_leaf and _is_match(value, gold, rules):
-            result.matches += 1
-        elif gold_leaf or value_leaf:
+        if gold_leaf and value_leaf:
+            (kind, wanted), (value_kind, own) = _key(gold, rules), _key(value, rules)
+            if kind == value_kind and (_is_close(own, wanted, rules) if kind == _NUMBER else own == wanted):
+                result.matches += 1
+            else:
+                yield steps, gold, value
+            continue
+        if gold_leaf or value_leaf:
             yield steps, gold, value
-        if not (gold_leaf and value_leaf):
-            pending += reversed([*_within(steps, gold, value, result)])
-
-
-def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
-    kind, own = _key(value, rules)
-    gold_kind, wanted = _key(gold, rules)
-    return kind == gold_kind and (_is_close(own, wanted, rules) if kind == _NUMBER else own == wanted)
+        pending += reversed([*_within(steps, gold, value, result)])
 
 
 def _is_close(value: float, gold: float, rules: Rules) -> bool:
