@@ -99,6 +99,7 @@ def test_a_url_is_fetched_only_if_the_user_names_it(away, key, option):
                 if command in ("verify", "rescore"):
                     assert (done.exit_code, "is not fetched" in done.stderr) == (2, True), scheme
                     assert f"{option} URL" in done.stderr
+                    assert ("in the order of the run" in done.stderr) is (key == "inputs")
         assert web.requests == []
         named("inputs", f"{web.url}/rows.parquet")
         assert run("verify", "--rollouts", f"{web.url}/rows.parquet").exit_code == 2

@@ -298,7 +298,8 @@ def test_a_file_that_does_not_say_what_made_it(tmp_path):
     (tmp_path / "garbage.parquet").write_bytes(b"<html>")
     (tmp_path / "out.csv").write_text("reward\n1.0\n")
     refused = [
-        ("foreign.parquet", assay.InputError, "not written by Assay"),
+        ("foreign.parquet", assay.InputError, "not written by Assay; its footer has no provenance"),
+        (".", assay.InputError, "not written by Assay; it has no _manifest"),
         ("missing.parquet", assay.InputError, "no such file"),
         ("garbage.parquet", assay.InputError, "not a readable parquet file"),
         ("out.csv", assay.UsageError, "only parquet files hold a provenance"),

@@ -394,6 +394,11 @@ def pass_at_k(epsilon):
     return unless_alone(formula, none)
 
 
+def by_length(r, rows):
+    tokens = [row["tokens"] for row in rows]
+    return [x - math.fsum(map(lambda reward, number: reward * number, r, tokens)) / sum(tokens) for x in r]
+
+
 def by_mean(epsilon):
     return lambda r, rows: [x / (mean(r) + epsilon) for x in centred(r, rows)]
 
@@ -475,7 +480,38 @@ UNCLIPPED, NARROW = {"reward.clip_range": None}, {"reward.clip_range": [-0.25, 0
 UNSCALED, HALF, TEN = {"algo.advantage.no_std_norm": True}, {"epsilon": 0.5}, (-10, 10)
 
 CASES = [
+    *(
+        (name, {}, formula, no_more)
+        for name, formula in {
+            "trl-grpo": scaled(1e-4),
+            "trl-grpo-none": centred,
+            "trl-rloo": RLOO,
+            "trl-async-grpo": scaled(1e-8, ddof=0),
+            **dict.fromkeys(("verl-grpo", "verl-grpo-vectorized", "skyrl-grpo"), verl()),
+            **dict.fromkeys(("verl-dr-grpo", "verl-dr-grpo-vectorized", "skyrl-dr-grpo"), CENTRED_BY_VERL),
+            "verl-rloo": unless_alone(less_others, itself),
+            "verl-rloo-vectorized": RLOO,
+            "verl-grpo-passk": pass_at_k(1e-6),
+            "verl-opo": unless_alone(by_length, itself),
+            "openrlhf-rloo": clipped(RLOO_OF_OTHERS, *TEN),
+            "skyrl-rloo": RLOO,
+            "skyrl-maxrl": unless_alone(by_mean(1e-6), itself),
+            "nemo-rl-grpo": by_others(),
+            "nemo-rl-grpo-group": by_others(leave_one_out=False),
+            "prime-rl-grpo": centred,
+            "prime-rl-max-rl": lambda r, rows: by_mean(0.0)(r, rows) if mean(r) > 0 else [0.0] * len(r),
+            "verifiers": centred,
+        }.items()
+    ),
+    ("trl-grpo-batch", {}, centred, lambda values, r, rows: [value / (std(r) + 1e-4) for value in values]),
     ("trl-gdpo", {}, scaled(1e-4), of_trl),
+    ("verl-gdpo", {}, verl(), WHITENED),
+    ("verl-reinforce-plus-plus", {}, as_it_is, WHITENED),
+    ("verl-reinforce-plus-plus-baseline", {}, CENTRED_BY_VERL, WHITENED),
+    ("verl-remax", {}, as_it_is, lambda values, r, rows: [x - row["greedy"] for x, row in zip(r, rows, strict=True)]),
+    ("openrlhf-reinforce", {}, clipped(as_it_is, *TEN), NORMALIZED),
+    ("nemo-rl-gdpo", {}, by_others(), of_nemo_rl),
+    ("nemo-rl-reinforce-plus-plus", {}, centred, NORMALIZED),
     ("trl-rloo", CLIP, first_clipped(RLOO), no_more),
     ("trl-rloo", {"normalize_advantages": True} | CLIP, first_clipped(RLOO_OF_OTHERS), of_trl),
     *((name, HALF, verl(0.5), no_more) for name in ("verl-grpo", "verl-grpo-vectorized", "skyrl-grpo")),
@@ -532,10 +568,12 @@ def test_a_combination_of_options_is_its_formula(seed):
     for like, options, formula, of_all in CASES:
         estimator = ESTIMATORS[like].with_options(options, like)
         names = ["reward", "other"] if estimator.several or seed == SEEDS - 1 else ["reward"]
-        given = {"length": "tokens", "baseline": "greedy", "options": options, "weights": WEIGHTS[: len(names)]}
+        weights = WEIGHTS[: len(names)] if estimator.takes_weights else [1.0] * len(names)
+        given = {"length": "tokens", "baseline": "greedy", "options": options}
+        given |= {"weights": weights} if estimator.takes_weights else {}
         ours = assay.advantages(frame, "task_id", like=like, reward=names, **given).frame["advantage"].to_list()
         trl = like.startswith("trl-")
-        theirs = restated(frame, names, given["weights"], formula, of_all, trl=trl, each=estimator.several)
+        theirs = restated(frame, names, weights, formula, of_all, trl=trl, each=estimator.several)
         # as close as float32 allows, beside the greatest of them
         most = max((abs(value) for value in theirs if value is not None), default=0.0)
         close = [None if value is None else pytest.approx(value, rel=1e-4, abs=1e-5 * most) for value in theirs]
