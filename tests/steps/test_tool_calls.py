@@ -13,9 +13,8 @@ from hostile import hostile_pieces
 
 from assay import load_verifier, score
 from assay.expressions.json import MAX_DEPTH
-from assay.steps.sources import CallSource, Source
+from assay.steps.sources import CallSource, Source, calls_of_structs, has_plain_calls
 from assay.steps.tool_calls.calls import calls_of_messages, calls_text, parsed_calls, read_calls
-from assay.steps.tool_calls.columns import calls_of_structs, has_plain_calls
 from assay.steps.tool_calls.python import MAX_CHARS, calls_in_python
 from assay.steps.tool_calls.text import calls_in_text
 from assay.testing import assert_plan_conforms

@@ -67,6 +67,10 @@ class Entry(NamedTuple):
         default = (_FORBID if self.forbid else _MENTION) + ", ".join(self.phrases)
         return self.message or self.problem or default
 
+    @property
+    def error(self) -> str | None:
+        return f"ValueError: {self.problem}" if self.problem else None
+
     def fails(self, lowered: str) -> bool:
         """Return whether a lower-cased text fails the entry."""
         return not self.phrases or any(lower(phrase) in lowered for phrase in self.phrases) == self.forbid
@@ -223,7 +227,7 @@ def grade(metadata: Any, completion: str) -> Grade:
         return Grade(0.0, error, error)
     lowered = lower(completion)
     failed = [entry for entry in entries if entry.fails(lowered)]
-    problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
+    problems = [entry.error for entry in entries if entry.error]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
     remark = _remark(slip, silent=not entries)
     return Grade(score, _SEPARATOR.join(entry.reason for entry in failed), _SEPARATOR.join(problems) or None, remark)
@@ -256,12 +260,9 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
         return pl.Series(texts.name, grades, dtype=_GRADE)
     entries, faults = _read_all(metadata)
     fails = _failures(entries, texts)
-    by_row = _Rows(entries["row"], height)
-    total, failed = by_row.count(None), by_row.count(fails)
-    reason = by_row.join(entries.filter(fails).select_seq("row", text="reason"))
-    problem = by_row.join(
-        entries.filter(pl.col("problem") != "").select_seq("row", text=pl.lit("ValueError: ") + pl.col("problem"))
-    )
+    total, failed = _counts(entries["row"], height), _counts(entries["row"].filter(fails), height)
+    reason = _joined(entries.filter(fails), "reason", height)
+    problem = _joined(entries.filter(pl.col("error").is_not_null()), "error", height)
     broken = pl.col("why").is_not_null()
     error = pl.when(broken).then(pl.lit("ValueError: ") + pl.col("why"))
     unread = pl.lit(_UNREAD) + pl.col("slip")
@@ -308,29 +309,18 @@ def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
     return pl.concat(hits)
 
 
-class _Rows:
-    """Aggregates flat values by row; flat values are in row order."""
+def _counts(row: pl.Series, height: int) -> pl.Series:
+    """Return how many flat values each row has; they are in row order."""
+    # positions of the row starts in the sorted flat rows, by binary search
+    edges = row.search_sorted(pl.int_range(height + 1, dtype=pl.UInt32, eager=True), side="left").cast(pl.Int64)
+    return edges.slice(1) - edges.slice(0, height)
 
-    def __init__(self, row: pl.Series, height: int) -> None:
-        self.row = row
-        self.height = height
 
-    def count(self, where: pl.Series | None) -> pl.Series:
-        """Return the number of flat values per row, or of those where ``where`` holds."""
-        return self._sizes(self.row if where is None else self.row.filter(where))
-
-    def _sizes(self, row: pl.Series) -> pl.Series:
-        # positions of the row starts in the sorted flat rows, by binary search
-        edges = row.search_sorted(pl.int_range(self.height + 1, dtype=pl.UInt32, eager=True), side="left").cast(
-            pl.Int64
-        )
-        return edges.slice(1) - edges.slice(0, self.height)
-
-    def join(self, texts: pl.DataFrame) -> pl.Series:
-        """Join the texts of each row by ``"; "``; null for rows without any."""
-        sizes = self._sizes(texts["row"])
-        joined = in_lists(texts["text"], sizes).list.join(_SEPARATOR)
-        return pl.DataFrame().select_seq(pl.when(sizes > 0).then(joined)).to_series()
+def _joined(entries: pl.DataFrame, column: str, height: int) -> pl.Series:
+    """Join the texts of each row; null for rows without any."""
+    sizes = _counts(entries["row"], height)
+    joined = in_lists(entries[column], sizes).list.join(_SEPARATOR)
+    return pl.DataFrame().select_seq(pl.when(sizes > 0).then(joined)).to_series()
 
 
 def _read_all(metadata: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -354,7 +344,7 @@ def _read_all(metadata: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
                 pl.Series([len(entry.phrases) for entry in found], dtype=pl.Int64),
             ),
             "reason": pl.Series([entry.reason for entry in found], dtype=pl.String),
-            "problem": pl.Series([entry.problem for entry in found], dtype=pl.String),
+            "error": pl.Series([entry.error for entry in found], dtype=pl.String),
         }
     )
     sizes = pl.Series([len(reading.entries) for reading in readings], dtype=pl.Int64)

@@ -20,10 +20,7 @@ class LengthParams(Params):
     spellings: ClassVar = {}
 
     value: int | float = Field(
-        ge=0,
-        allow_inf_nan=False,
-        description="Code points, inclusive, at least 0.",
-        json_schema_extra={"minimum": 0},
+        ge=0, allow_inf_nan=False, description="Code points, inclusive, at least 0.", json_schema_extra={"minimum": 0}
     )
 
     @field_validator("value")
@@ -40,7 +37,7 @@ class MinLength(Check):
     words = ("has at least {check.params.value} characters", "has fewer than {check.params.value} characters")
     Params = LengthParams
     params: LengthParams
-    examples = (
+    examples: ClassVar[tuple[Example, ...]] = (
         Example("four", 1.0, {"value": 4}),
         Example("four", 0.0, {"value": 5}),
         Example("é👍🏽", 1.0, {"value": 3}),
@@ -53,13 +50,11 @@ class MinLength(Check):
         return CHARACTERS.col >= min(math.ceil(self.params.value), _LONGEST)
 
 
-class MaxLength(Check):
+class MaxLength(MinLength):
     """The output has at most ``value`` characters."""
 
     type = "max_length"
     words = ("has at most {check.params.value} characters", "has more than {check.params.value} characters")
-    Params = LengthParams
-    params: LengthParams
     examples = (
         Example("four", 1.0, {"value": 4}),
         Example("four ", 0.0, {"value": 4}),

@@ -175,19 +175,18 @@ class NumberRange(Check):
     def subject(self) -> tuple[None, tuple[Step, ...]]:
         return None, (NumberStep(),)
 
-    @property
-    def bounds(self) -> tuple[float, float]:
+    def _bounds(self) -> tuple[float, float]:
         low, high = self.params.min, self.params.max
         return -math.inf if low is None else low, math.inf if high is None else high
 
     def row(self, row: Row) -> float:
         value = number_value(row["completion"])
-        low, high = self.bounds
+        low, high = self._bounds()
         return float(value is not None and low <= value <= high)
 
     def expr(self) -> pl.Expr:
-        low, high = self.bounds
-        within = (_VALUE.col >= _at_least(low)) & (_VALUE.col <= _at_most(high))
+        low, high = self._bounds()
+        within = (_VALUE.col >= _bound(low, math.inf)) & (_VALUE.col <= _bound(high, -math.inf))
         return pl.when(text().is_not_null()).then(within.fill_null(value=False))
 
     def reason(self, row: Row) -> str:
@@ -206,19 +205,11 @@ class NumberRange(Check):
         return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
 
 
-def _at_least(value: float) -> float:
-    """Return the least float that Python does not find below a number, which may be an integer of any size."""
-    nearest = _nearest(value)
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
-
-
-def _at_most(value: float) -> float:
-    nearest = _nearest(value)
-    return nearest if nearest <= value else math.nextafter(nearest, -math.inf)
-
-
-def _nearest(value: float) -> float:
+def _bound(value: float, towards: float) -> float:
+    """Return the nearest float on a side of a number, which may be an integer of any size: what Python compares with."""
     try:
-        return float(value)
+        nearest = float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        nearest = math.inf if value > 0 else -math.inf
+    beside = nearest >= value if towards > 0 else nearest <= value
+    return nearest if beside else math.nextafter(nearest, towards)

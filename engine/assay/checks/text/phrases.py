@@ -133,22 +133,22 @@ class Contains(GoldCompared):
         Example("We refunded you.", 0.0, {"value": "refund", "word": True}),
     )
 
-    def phrase(self, value: str) -> _Phrase:
+    def _phrase(self, value: str) -> _Phrase:
         return _Phrase(value, case_sensitive=self.params.case_sensitive, word=self.params.word)
 
     def score(self, value: str, gold: str) -> float:
-        return float(self.phrase(gold).within(value if self.params.case_sensitive else lower(value)))
+        return float(self._phrase(gold).within(value if self.params.case_sensitive else lower(value)))
 
     def score_expr(self, gold: Any) -> pl.Expr | None:
         if not isinstance(gold, pl.Expr):
-            return self.phrase(gold).expr()
+            return self._phrase(gold).expr()
         return None if self.params.word else contain_expr(text(), gold, lowered=not self.params.case_sensitive)
 
     def usable(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
     def explain(self) -> str:
-        return self.phrase(self.params.value).explain()
+        return self._phrase(self.params.value).explain()
 
     @property
     def shown(self) -> str:
