@@ -9,6 +9,7 @@ import ast
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -147,6 +148,7 @@ def main():
     parser.add_argument("--seed", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and its tests would too
     mutants = drawn(options.number, options.seed)
     with ThreadPoolExecutor(options.jobs) as pool:
         killed = 0
