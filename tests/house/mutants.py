@@ -126,6 +126,7 @@ def killer(mutant):
         engine = Path(folder) / "engine"
         shutil.copytree(ENGINE, engine, ignore=shutil.ignore_patterns("__pycache__"))
         (engine / mutant.path.relative_to(ENGINE)).write_bytes(mutant.source())
+        (engine.parent / "specs").symlink_to(HOUSE / "specs")  # the demo's samples
         own = [mutant.room] if (HOUSE / "tests" / mutant.room).is_dir() and mutant.room else []
         for tests in dict.fromkeys((*own, *NEIGHBOURS)):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/{tests}"]
