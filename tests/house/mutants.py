@@ -149,7 +149,8 @@ def main():
     parser.add_argument("--seed", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and its tests would too
+    # a background job of a shell ignores Ctrl-C, and so would its tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     mutants = drawn(options.number, options.seed)
     with ThreadPoolExecutor(options.jobs) as pool:
         killed = 0
