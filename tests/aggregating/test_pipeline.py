@@ -193,6 +193,8 @@ def test_gates_multiply_and_penalties_take_off():
     gate, penalty = {**NO, "gate": True}, {**NO, "penalty": 0.3}
     assert reward(YES, gate) == 0.0
     assert reward(YES, {**HALF, "gate": True}) == 0.5
+    assert reward(YES, *({**HALF, "id": ident, "gate": True} for ident in "gh")) == 0.25
+    assert reward(YES, {**NO, "id": "p", "penalty": 0.3}, {**NO, "id": "q", "penalty": 0.25}) == 1.0 - (0.3 + 0.25)
     assert reward(YES, penalty) == 1.0 - 0.3
     assert reward(YES, {**HALF, "penalty": 0.3}) == 1.0 - 0.15
     assert reward({**YES, "gate": True}, {**YES, "id": "p", "penalty": 2}) == 1.0
