@@ -87,13 +87,6 @@ PLACES = [  # (check in YAML, the problem): typos in each place that the pipelin
 ]  # fmt: skip
 
 
-def test_a_typo_around_a_check_is_one_problem_with_its_place_and_a_guess(message):
-    for strict in [False, True]:
-        for fields, problem in PLACES:
-            said = message(f"checks:\n- {{type: json_valid, {fields}}}\n", ".yaml", strict=strict)
-            assert said == f"spec.yaml: 1 problem\n  $.checks[0].{problem}"
-
-
 GOLDS = [  # (params in YAML, the problem)
     ("contains, text: {colum: x}", "text.colum (line 2): unknown field `colum`. Did you mean `column`?"),
     ("contains, value: [{colum: x}, a]", "value[0].colum (line 2): unknown field `colum`. Did you mean `column`?"),
@@ -108,13 +101,6 @@ GOLDS = [  # (params in YAML, the problem)
     ("json_keys, keys: [{column: b}]", "keys[0] (line 2): a reference stands for the whole list here: {column: path}"),
     ("contains, params: {value: {colum: x}}", "params.value.colum (line 2): unknown field `colum`. Did you mean `column`?"),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("check", "problem"), GOLDS)
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_typo_in_a_reference_is_one_problem_with_its_place_and_a_guess(message, check, problem, strict):
-    said = message(f"checks:\n- {{type: {check}}}\n", ".yaml", strict=strict)
-    assert said == f"spec.yaml: 1 problem\n  $.checks[0].{problem}"
 
 
 GROUPS = [  # (group in YAML, the problem)
@@ -132,22 +118,21 @@ GROUPS = [  # (group in YAML, the problem)
 ]  # fmt: skip
 
 
-def test_what_a_check_reads_is_the_same_on_every_row(message):
-    for check, name in [
-        ("choice, value: B", "letters"),
-        ("list_equals, value: a", "sep"),
-        ("number, value: 1", "at"),
-        ("tool_calls, value: []", "format"),
-        ("tool_f1, value: []", "scope"),
-    ]:
-        kind = check.partition(",")[0]
-        problem = f"spec.yaml: 1 problem\n  $.checks[0].{name} (line 2): `{name}` of `{kind}` is the same on every row, not {{column: …}}"
-        assert message(f"checks:\n- {{type: {check}, {name}: {{column: n}}}}\n", ".yaml") == problem
+SAME = (("choice, value: B", "letters"), ("list_equals, value: a", "sep"), ("number, value: 1", "at"))
+SAME += (("tool_calls, value: []", "format"), ("tool_f1, value: []", "scope"))
+SAME_ON_EVERY_ROW = [  # what a check reads
+    (f"{check}, {name}: {{column: n}}", f"{name} (line 2): `{name}` of `{check.partition(',')[0]}` is the same on every row, not {{column: …}}")
+    for check, name in SAME
+]  # fmt: skip
 
 
-def test_a_mistake_in_a_group_is_one_problem_with_its_place(message):
-    for group, problem in GROUPS:
-        assert message(f"checks:\n- {group}\n", ".yaml") == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"
+def test_a_mistake_in_a_check_or_a_group_is_one_problem_with_its_place_and_a_guess(message):
+    checks = [(f"{{type: json_valid, {fields}}}", f".{problem}") for fields, problem in PLACES]
+    checks += [(f"{{type: {check}}}", f".{problem}") for check, problem in GOLDS + SAME_ON_EVERY_ROW]
+    for check, problem in checks + GROUPS:
+        for strict in (False, True):
+            said = message(f"checks:\n- {check}\n", ".yaml", strict=strict)
+            assert said == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"
 
 
 def test_groups_nest_to_depth_eight(message):
@@ -307,7 +292,7 @@ def test_a_fault_is_reported_once():
         assert warning.count("Error: ") == 1
 
 
-GOLDS = [
+GOLD_PARAMS = [
     (check.type, check.golds.param)
     for check in registry.CHECKS
     if check.golds.param and check.type not in ("tool_valid", "length_penalty")
@@ -317,7 +302,7 @@ GOLDS = [
 def test_a_misspelt_gold_is_not_missing_too():
     for inside in [False, True]:
         for strict in [False, True]:
-            for kind, gold in GOLDS:
+            for kind, gold in GOLD_PARAMS:
                 params = {f"{gold.rstrip('_')}x": "a"}
                 with pytest.raises(SpecError) as refused:
                     load_verifier(
