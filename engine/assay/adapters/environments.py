@@ -49,7 +49,14 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = Tru
             del cfg
 
         def step(self, message_log_batch: Sequence[Sequence[Mapping[str, Any]]], metadata: Sequence[Any]) -> Any:
-            results = plan.score_rows(list(map(_row, message_log_batch, metadata))).to_dicts()
+            rows = []
+            for messages, known in zip(message_log_batch, metadata, strict=False):
+                columns = dict(known or {})
+                gold = next((columns[name] for name in _GOLDS if columns.get(name) is not None), None)
+                # a message has token ids, too, which nothing here reads
+                chat = [{"role": message["role"], "content": message["content"]} for message in messages]
+                rows.append({**columns, "answer": gold, "completion": chat})
+            results = plan.score_rows(rows).to_dicts()
             rewards = torch.tensor([number_of(result, unscored) for result in results], dtype=torch.float32)
             observations = [{"role": "environment", "content": result["feedback"] or "correct"} for result in results]
             return EnvironmentReturn(
@@ -65,14 +72,6 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = Tru
             return batch, {}
 
     return AssayEnvironment
-
-
-def _row(messages: Sequence[Mapping[str, Any]], metadata: Any) -> dict[str, Any]:
-    columns = dict(metadata or {})
-    gold = next((columns[name] for name in _GOLDS if columns.get(name) is not None), None)
-    # a message has token ids, too, which nothing here reads
-    chat = [{"role": message["role"], "content": message["content"]} for message in messages]
-    return {**columns, "answer": gold, "completion": chat}
 
 
 def skyrl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True) -> Any:

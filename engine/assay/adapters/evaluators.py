@@ -127,7 +127,13 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
             nonlocal scored
             if scored[0] is not responses:
                 texts = [list(response.final_text) for response in responses]
-                rows = [_row_of_doc(doc, text) for doc, several in zip(docs, texts, strict=True) for text in several]
+                golds = [doc.get_golds() for doc in docs]
+                answers = [{"answer": own[0] if len(own) == 1 else own} if own else {} for own in golds]
+                rows = [
+                    {**(doc.specific or {}), **answer, "prompt": doc.query, COMPLETION: text}
+                    for doc, answer, several in zip(docs, answers, texts, strict=True)
+                    for text in several
+                ]
                 scored = responses, [len(several) for several in texts], plan.score_rows(rows)
             values = iter(scored[2][self.column].to_list())
             return [mean_of_scored([*islice(values, size)]) for size in scored[1]]
@@ -146,12 +152,6 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
     reward = metric("reward", name)
     checks = check_columns(plan).items()
     return [reward, *(metric(column, f"{name}/{short}") for column, (short, _) in checks)] if per_check else reward
-
-
-def _row_of_doc(doc: Any, text: str) -> dict[str, Any]:
-    golds = doc.get_golds()
-    answer = {"answer": golds[0] if len(golds) == 1 else golds} if golds else {}
-    return {**(doc.specific or {}), **answer, "prompt": doc.query, COMPLETION: text}
 
 
 def lm_eval(spec: Verifiers, *, gold: str = "answer", strict: bool = True) -> "ResponseFilter":

@@ -10,6 +10,7 @@ the file. Read from verl 0.9.1: ``trainer/ppo/reward.py`` and
 ``experimental/reward_loop``; and from 0.6.1, 0.7.1 and 0.8.0: ``workers/reward_manager``.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -169,12 +170,16 @@ class _Reward:
 
     def row(self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> dict[str, Any]:
         fields = extra_info if isinstance(extra_info, Mapping) else {}
+        # NOTE: as text, because its fields differ from sample to sample, and a column of structs would be a new type for each batch;
+        # what has none leaves the sample unscored
+        with contextlib.suppress(*RAISED):
+            extra_info = None if extra_info is None else json.dumps(plain(extra_info), default=str)
         return {name: plain(fields[name]) for name in self._named if name in fields} | {
             "completion": solution_str,
             "answer": ground_truth,
             "ground_truth": ground_truth,
             "data_source": data_source,
-            "extra_info": _info(extra_info),
+            "extra_info": extra_info,
         }
 
     def shown(
@@ -192,17 +197,6 @@ class _Reward:
             "error": result["error"] or "",
             **{name: float(value) for name, value in scores.items()},
         }
-
-
-def _info(extra_info: Any) -> Any:
-    """Return what verl knows of a sample as JSON text; what has none is returned as it is, and leaves the sample unscored.
-
-    NOTE: as text, because its fields differ from sample to sample, and a column of structs would be a new type for each batch.
-    """
-    try:
-        return None if extra_info is None else json.dumps(plain(extra_info), default=str)
-    except RAISED:
-        return extra_info
 
 
 def _reward_of(spec: Any, *, strict: bool) -> _Reward:

@@ -122,7 +122,10 @@ async def ask(
         try:
             return await _send(client, model, prompt, message_type, args)
         except Exception as error:
-            if _is_too_long(error):
+            # NOTE: the protocol has no sign of a prompt that is too long except a code that few servers send; else only the message tells
+            is_refused = _status(error) == 400  # noqa: PLR2004  (as servers refuse a prompt)
+            message = f"{getattr(error, 'code', '')} {error}".lower() if is_refused else ""
+            if any(phrase in message for phrase in _TOO_LONG_PHRASES):
                 empty = (
                     {"text": ""} if message_type == "completion" else {"message": {"role": "assistant", "content": ""}}
                 )
@@ -267,14 +270,6 @@ def is_permanent(error: BaseException) -> bool:
 def is_access_denied(error: BaseException) -> bool:
     """Return whether the key, the address or the model name is refused, whatever the prompt."""
     return _status(error) in _ACCESS_STATUSES or _is_quota_error(error)
-
-
-def _is_too_long(error: Exception) -> bool:
-    if _status(error) != 400:  # noqa: PLR2004  (as servers refuse a prompt)
-        return False
-    # NOTE: the protocol has no sign of this except a code that few servers send; for others, only the message tells
-    message = f"{getattr(error, 'code', '')} {error}".lower()
-    return any(phrase in message for phrase in _TOO_LONG_PHRASES)
 
 
 @contextlib.asynccontextmanager

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import polars as pl
@@ -47,43 +48,50 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _any_gold(compare: VerifierFn, model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    golds = golds_of(expected) or [None]
-    errors: list[Exception] = []
-    for gold in golds:
-        try:
-            if compare(model_output, gold, params):
-                return 1.0
-        except Exception as error:  # noqa: BLE001  (the first is raised below, unless a gold can be compared)
-            errors.append(error)
-    if len(errors) == len(golds):
-        raise errors[0]
-    return 0.0
+def _any_gold(compare: VerifierFn) -> VerifierFn:
+    """Compare with each gold of a list, until one matches; an error counts if all golds raise."""
+
+    @wraps(compare)
+    def compare_each(model_output: str, expected: Any, params: dict[str, Any]) -> float:
+        if not is_listed(expected):
+            return compare(model_output, expected, params)
+        golds = golds_of(expected) or [None]
+        errors: list[Exception] = []
+        for gold in golds:
+            try:
+                if compare(model_output, gold, params):
+                    return 1.0
+            except Exception as error:  # noqa: BLE001  (the first is raised below, unless a gold can be compared)
+                errors.append(error)
+        if len(errors) == len(golds):
+            raise errors[0]
+        return 0.0
+
+    return compare_each
 
 
+@_any_gold
 def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 if the output equals ``str(expected)``, both stripped; in lower case if ``params["ignore_case"]`` is truthy.
 
     A list or an array is a list of golds, one of which must match; so for the other built-in functions.
     """
-    if is_listed(expected):
-        return _any_gold(exact_match, model_output, expected, params)
     output, gold = _text(model_output).strip(), _text(expected).strip()
     if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
     return 1.0 if output == gold else 0.0
 
 
+@_any_gold
 def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 if ``str(expected)`` is not empty and occurs in the output; in lower case if ``params["ignore_case"]`` is truthy."""
-    if is_listed(expected):
-        return _any_gold(contains, model_output, expected, params)
     output, gold = _text(model_output), _text(expected)
     if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
     return 1.0 if gold and gold in output else 0.0
 
 
+@_any_gold
 def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 if ``str(expected)`` is a non-empty pattern that ``re.search`` finds; ``IGNORECASE`` if ``params["ignore_case"]``.
 
@@ -92,8 +100,6 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
         TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
         MemoryError: Backtracking takes more than 1 GiB.
     """
-    if is_listed(expected):
-        return _any_gold(regex_match, model_output, expected, params)
     (reward,) = regex_matches([(model_output, expected, params)])
     if isinstance(reward, Exception):
         raise reward
@@ -124,14 +130,13 @@ def regex_matches(calls: Sequence[Call], limits: Limits | None = None) -> list[f
     return results
 
 
+@_any_gold
 def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 if the JSON object in the output is the expected tool call.
 
     ``tool`` and ``action`` must be equal, also ``ref`` and ``text`` if ``expected`` has them, and each axis of ``coordinate`` must
     be within ``params["coordinate_tolerance"]`` (default 25). Either side may be fenced or surrounded by text.
     """
-    if is_listed(expected):
-        return _any_gold(tool_calls_match, model_output, expected, params)
     return 1.0 if tool_calls_differ(_text(model_output), expected, params or {})[0] == "" else 0.0
 
 
