@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from assay.classes.registry import list_verifiers
 from assay.errors import ColumnsError, InputError, SpecError, counted, did_you_mean, listed, shown_path
 from assay.expressions.mixed import JSON, TYPED, typed_expr
 from assay.expressions.readable import readable
@@ -57,6 +56,8 @@ def harbor_tasks(folder: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     Of a ``task.toml``, ``[metadata]`` is the task's ``metadata``, and each of its fields a column; ``instruction.md`` is its
     ``prompt``; ``[verifier]`` is its ``verifier`` if it names an ``fn_name`` or a ``kind`` of Assay.
     """
+    from assay.classes.registry import list_verifiers  # other tables need no classes
+
     tasks, notes = list[dict[str, Any]](), list[str]()
     no_prompt, not_run = list[str](), list[str]()
     kinds = (IN_PROCESS, NATIVE, *list_verifiers())

@@ -15,7 +15,6 @@ from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle
 from assay.runs.file_run import FileRun, is_folder, output_schema, stream
-from assay.runs.manifest import recorded_inputs
 from assay.scoring.in_memory import engine_errors, prepare, report, tell
 from assay.scoring.summary import Summary, pass_rate_gate, reward_gate
 from assay.spec.verifier import VerifierSource
@@ -72,7 +71,11 @@ def score_file(
         limits = limits_of_run(verifiers, settled, tick=tick, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         run.check()
-        earlier = recorded_inputs(Path(out)) if out and is_folder(out) and not settled["overwrite"] else ()
+        earlier: tuple[str, ...] = ()
+        if out and is_folder(out) and not settled["overwrite"]:
+            from assay.runs.manifest import recorded_inputs
+
+            earlier = recorded_inputs(Path(out))
         opened = open_rollouts(rollouts, replace(reading_for(settled, loaded), first=earlier))
         source, plan = prepare(opened, loaded, settled)
         source = sealed(source) if settled["seal"] else source

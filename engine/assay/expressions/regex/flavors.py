@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.calls.limits import Limits
-from assay.expressions.regex.guarded import Question, guarded_search
+
+if TYPE_CHECKING:
+    from assay.expressions.regex.guarded import Question
 
 PACKAGE = "regex"
 FLAVORS = ("re", PACKAGE)
@@ -55,9 +57,11 @@ _BOUNDS = re.compile(r"(?<!\\)\{[^{}\\]*<[^{}\\]*\}")
 _MAXIMUM = re.compile(r"(?<=<)(=?)(\d+)")
 
 
-def nearest_texts(questions: Sequence[Question], limits: Limits | None = None) -> list[str | None]:
+def nearest_texts(questions: "Sequence[Question]", limits: Limits | None = None) -> list[str | None]:
     """Return for each question, which has no match, the best match with one error more; None if there is none in time."""
     limits = limits or Limits()
+    from assay.expressions.regex.guarded import guarded_search  # only patterns that do not match need it
+
     nearest: dict[Question, str] = {}
     waiting = {question: _looser(question.pattern) for question in questions}
     while waiting := {question: patterns for question, patterns in waiting.items() if patterns}:
