@@ -235,6 +235,7 @@ class Check:
         traits: What few checks say of themselves.
         words: Templates of ``claim`` and ``complaint``; ``{value}`` is the gold in quotes, ``{check}`` the check. One that ends in
             ``{value}`` also gives the reasons for golds from columns.
+        runs_as: Which engine runs the check, and why.
         limits: The run's limits for Python code; None for no limits.
     """
 
@@ -245,6 +246,7 @@ class Check:
     golds: ClassVar[GoldKind] = GoldKind()
     traits: ClassVar[Traits] = Traits()
     words: ClassVar[tuple[str, str]] = ("meets {check.type}", "fails {check.type}")
+    runs_as: ClassVar[str] = ""
     limits: Limits | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -330,7 +332,8 @@ class Check:
 
     def explain(self) -> str:
         """Return which engine runs the check, and why."""
-        return "columns" if has_expr(self) else "Python, row by row: the check has no expr()"
+        default = "columns" if has_expr(self) else "Python, row by row: the check has no expr()"
+        return self.runs_as or default
 
 
 class _Shown:

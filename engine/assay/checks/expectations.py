@@ -193,14 +193,12 @@ def read(metadata: Any) -> Reading:
     return _read(metadata)
 
 
-def _size_of_reading(reading: Reading, text: str) -> int:
-    """Estimate the size of a reading in bytes: some 400 per entry, some 60 plus its characters per phrase."""
-    phrases = sum(len(entry.phrases) for entry in reading.entries)
-    return 400 * (1 + len(reading.entries)) + 60 * phrases + 8 * len(text)
-
-
 # every batch, in every thread, repeats the same tasks
-@cached_within(_READINGS_BYTES, _size_of_reading)
+@cached_within(
+    _READINGS_BYTES,
+    # some 400 bytes per entry, and 60 plus its characters per phrase
+    lambda reading, text: 400 + sum(400 + 60 * len(entry.phrases) for entry in reading.entries) + 8 * len(text),
+)
 def _read_cached(text: str) -> Reading:
     return _read(parse(text))
 
@@ -213,12 +211,6 @@ def _read(metadata: Any) -> Reading:
         return Reading((), str(error), slip)
 
 
-def _remark(slip: str | None, *, silent: bool) -> str | None:
-    if silent:
-        return _SILENT if slip is None else f"{_SILENT}; {_UNREAD}{slip}"
-    return None if slip is None else _UNREAD + slip
-
-
 def grade(metadata: Any, completion: str) -> Grade:
     """Grade a completion: ``(total - failures) / total`` over all entries, 1.0 if there are none."""
     entries, problem, slip = read(metadata)
@@ -229,7 +221,8 @@ def grade(metadata: Any, completion: str) -> Grade:
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [entry.error for entry in entries if entry.error]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
-    remark = _remark(slip, silent=not entries)
+    remarks = ([] if entries else [_SILENT]) + ([] if slip is None else [_UNREAD + slip])
+    remark = "; ".join(remarks) or None
     return Grade(score, _SEPARATOR.join(entry.reason for entry in failed), _SEPARATOR.join(problems) or None, remark)
 
 

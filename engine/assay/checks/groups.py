@@ -23,6 +23,7 @@ class Group(Check, ABC):
     """Base class of groups: the score of a row, given the scores of those of its checks that ran; a check passes at 1.0."""
 
     graded = True
+    runs_as = "columns: from the scores of its checks"
     nearest: ClassVar[bool] = False
     """Whether feedback names the best of its checks only."""
     inverse: ClassVar[bool] = False
@@ -48,9 +49,6 @@ class Group(Check, ABC):
 
     def complaint(self) -> str:
         return f"does not meet {self.rule} of its checks"
-
-    def explain(self) -> str:
-        return "columns: from the scores of its checks"
 
 
 class CountingGroup(Group):
@@ -294,6 +292,7 @@ class Included(Group):
     """The score of another spec's verifier: its `combine`, `range`, weights, gates and penalties."""
 
     type = "spec"
+    runs_as = "columns: from the scores of its checks, as its verifier"
     rule = "the spec"
     Params = IncludedParams
 
@@ -318,9 +317,6 @@ class Included(Group):
 
     def complaint(self) -> str:
         return "does not meet the spec"
-
-    def explain(self) -> str:
-        return "columns: from the scores of its checks, as its verifier"
 
 
 GROUPS: tuple[type[Group], ...] = (AllOf, AnyOf, NoneOf, AtLeast, Mean, Minimum, Maximum, Product, LengthScaled)

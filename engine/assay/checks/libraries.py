@@ -18,14 +18,13 @@ def versions(names: Iterable[str]) -> dict[str, str | None]:
 
     NOTE: nothing is imported for that.
     """
-    return {name: _punkt_digest() if name == PUNKT else _version(name) for name in names}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    here: dict[str, str | None] = {}
+    for name in names:
+        try:
+            here[name] = _punkt_digest() if name == PUNKT else importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            here[name] = None
+    return here
 
 
 def _punkt_digest() -> str | None:

@@ -26,6 +26,7 @@ class PairCheck(GoldCompared):
     """
 
     graded = True
+    runs_as = "Python, once for each distinct text and gold"
     golds = GoldKind("value")
 
     @abstractmethod
@@ -84,9 +85,6 @@ class PairCheck(GoldCompared):
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         return in_columns(self.judge_all(values, golds), PAIR_ANSWER)
-
-    def explain(self) -> str:
-        return "Python, once for each distinct text and gold"
 
 
 def in_columns(rows: Sequence[Sequence[Any]], dtype: pl.Struct) -> pl.Series:

@@ -40,6 +40,7 @@ class Stored(Check):
     """The score of an earlier run, after threshold and negation, without errors."""
 
     type = "stored"
+    runs_as = "not at all: its scores are those of an earlier run"
 
     def __init__(self, check: Check, column: str, label: str, reason: str | None) -> None:
         super().__init__()
@@ -64,6 +65,3 @@ class Stored(Check):
 
     def complaint(self) -> str:
         return self.constant_reason or ""
-
-    def explain(self) -> str:
-        return "not at all: its scores are those of an earlier run"

@@ -40,6 +40,7 @@ class Step(ABC):
     gives_list: ClassVar[bool] = False
     examples: ClassVar[tuple[StepExample, ...]] = ()
     Params: ClassVar[type[Params]] = Params
+    runs_as: ClassVar[str] = ""
     limits: Limits | None = None
     keeps: bool = False
 
@@ -98,4 +99,4 @@ class Step(ABC):
 
     def explain(self) -> str:
         """Return which engine runs the step, and why."""
-        return "columns" if type(self).expr is not Step.expr else "Python, row by row"
+        return self.runs_as or ("columns" if type(self).expr is not Step.expr else "Python, row by row")

@@ -371,6 +371,7 @@ class Json(Step):
     """
 
     name = "json"
+    runs_as = "columns tell which texts may have JSON; Python reads them, equal ones once"
     shorthand = "at"
     Params = JsonParams
     params: JsonParams
@@ -409,9 +410,6 @@ class Json(Step):
         else:
             possible = pl.when(texts.str.contains(r"[\[{]")).then(texts)
         return rowwise(possible, self.row, pl.String, distinct=True)
-
-    def explain(self) -> str:
-        return "columns tell which texts may have JSON; Python reads them, equal ones once"
 
 
 def _last(items: Iterator[Any]) -> Any:

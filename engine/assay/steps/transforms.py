@@ -141,6 +141,7 @@ class Normalize(Step):
     """The text in the form of a normaliser: `{normalize: squad}`."""
 
     name = "normalize"
+    runs_as = "Python, equal texts once"
     shorthand = "by"
     takes_mapping = True
     Params = NormalizeParams
@@ -159,9 +160,6 @@ class Normalize(Step):
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return normalized_expr(texts, self._by)
-
-    def explain(self) -> str:
-        return "Python, equal texts once"
 
 
 class _Named(Normalize):

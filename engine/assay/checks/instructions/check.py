@@ -41,6 +41,7 @@ class IFEval(Check):
     """
 
     type = "ifeval"
+    runs_as = "Python, once for each distinct text and its instructions"
     words = ("follows the instructions", "")
     graded = True
     traits = Traits(
@@ -106,9 +107,6 @@ class IFEval(Check):
             )
         return in_columns([answers[pair] for pair in pairs], PAIR_ANSWER).alias(columns[0].name)
 
-    def explain(self) -> str:
-        return "Python, once for each distinct text and its instructions"
-
 
 class LanguageParams(Params):
     """The language."""
@@ -128,6 +126,7 @@ class Language(PairCheck):
     """
 
     type = "language"
+    runs_as = "Python: langdetect, once for each distinct text"
     words = ("is in the language {check.params.is_}", "")
     graded = False
     traits = Traits(libraries={"langdetect": ()})
@@ -144,6 +143,3 @@ class Language(PairCheck):
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         answer = detected(value)
         return float(answer in (None, gold)), f"the language is {answer}, {gold} wanted"
-
-    def explain(self) -> str:
-        return "Python: langdetect, once for each distinct text"

@@ -103,6 +103,7 @@ class ExpectedOutputSchema(Check):
     """
 
     type = "expected_output_schema"
+    runs_as = "columns, one pass for each frequent key list of a batch; Python for the rest of the objects"
     words = ("has the keys of the expected output schema", "")
     traits = Traits(reads=(OUTPUT_SCHEMA,), may_read=(OUTPUT_SCHEMA_CAMEL,))
     examples = (
@@ -119,6 +120,3 @@ class ExpectedOutputSchema(Check):
 
     def reason(self, row: Row) -> str:
         return missing_keys(row["completion"], schema_keys(output_schema(row)))
-
-    def explain(self) -> str:
-        return "columns, one pass for each frequent key list of a batch; Python for the rest of the objects"

@@ -92,6 +92,7 @@ class JsonMatch(PairCheck):
     """
 
     type = "json_match"
+    runs_as = "Python, once for each distinct text and value"
     golds = GoldKind("value", is_json=True, steps=lambda _: JSON_STEPS)
     Params = MatchParams
     params: MatchParams
@@ -144,9 +145,6 @@ class JsonMatch(PairCheck):
 
     def claim(self) -> str:
         return f"matches {shown_value(json_value(self.own_gold))} ({self.params.score})"
-
-    def explain(self) -> str:
-        return "Python, once for each distinct text and value"
 
 
 @cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))

@@ -44,6 +44,7 @@ class JsonSchema(PairCheck):
     """
 
     type = "json_schema"
+    runs_as = "jsonschema_rs, once for each distinct text and schema; each schema is compiled once"
     graded = False
     golds = GoldKind("schema_", is_json=True, steps=lambda _: JSON_STEPS)
     traits = Traits(in_files=("schema_",), libraries={"jsonschema-rs": ()})
@@ -73,6 +74,3 @@ class JsonSchema(PairCheck):
         keys = self.params.schema_.get("required") if isinstance(self.params.schema_, dict) else None
         named = f" with {', '.join(map(str, keys))}" if isinstance(keys, list) and keys else ""
         return f"is JSON that matches the schema{named}"
-
-    def explain(self) -> str:
-        return "jsonschema_rs, once for each distinct text and schema; each schema is compiled once"

@@ -237,6 +237,7 @@ class Case(Check):
     """The letters of the output are all upper case, all lower case, or begin each word in upper case; there is at least one."""
 
     type = "case"
+    runs_as = "Python, row by row"
     words = ("is in {check.params.is_} case", "is not in {check.params.is_} case")
     Params = CaseParams
     params: CaseParams
@@ -253,9 +254,6 @@ class Case(Check):
     def expr(self) -> pl.Expr:
         # patterns of the linear engine were as slow on whole outputs
         return rowwise(text(), _CASES[self.params.is_], pl.Boolean)
-
-    def explain(self) -> str:
-        return "Python, row by row"
 
 
 _CASES: dict[str, Callable[[str], bool]] = {"upper": str.isupper, "lower": str.islower, "title": str.istitle}

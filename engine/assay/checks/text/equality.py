@@ -160,6 +160,7 @@ class Choice(GoldCompared):
     """
 
     type = "choice"
+    runs_as = "columns: comparison of letters"
     golds = GoldKind(
         "value",
         same_params=("letters",),
@@ -200,9 +201,6 @@ class Choice(GoldCompared):
     def score_expr(self, gold: Any) -> pl.Expr:
         return rowwise(text(), str.upper, pl.String, distinct=True) == self._letters(gold)
 
-    def explain(self) -> str:
-        return "columns: comparison of letters"
-
     def reason(self, row: Row) -> str:
         return f"the choice is {quoted(row['completion'])}, not {self.letter}"
 
@@ -230,6 +228,7 @@ class ListEquals(Check):
     """The items of the output, split at ``sep`` and stripped, are the items of the value; ``as`` says in which sense."""
 
     type = "list_equals"
+    runs_as = "columns: how often each item of the value is among the output's"
     graded = True
     golds = GoldKind("value", whole=True, same_params=("sep",), of_lists=True)
     words = (
@@ -314,9 +313,6 @@ class ListEquals(Check):
             passes = common == len(golds)
             passes = passes & (size == len(golds)) if self.params.as_ == "multiset" else passes
         return pl.when(size.is_not_null()).then(passes.cast(pl.Float64))
-
-    def explain(self) -> str:
-        return "columns: how often each item of the value is among the output's"
 
     @property
     def shown(self) -> str:

@@ -58,6 +58,7 @@ class LengthPenalty(GoldCompared):
     """
 
     type = "length_penalty"
+    runs_as = "columns: arithmetic"
     graded = True
     golds = GoldKind("unit", measured=True)
     Params = LengthPenaltyParams
@@ -124,9 +125,6 @@ class LengthPenalty(GoldCompared):
             number = _count(gold).col.cast(pl.String) if gold in _NOUNS else pl.lit(gold)
             reason = pl.concat_str(pl.lit(f"{_NOUNS.get(gold, 'length')}: "), number, expected)
         return Columns(self.score_expr(gold), reason)
-
-    def explain(self) -> str:
-        return "columns: arithmetic"
 
 
 def _count(unit: str) -> SharedColumn:

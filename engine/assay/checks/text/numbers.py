@@ -71,6 +71,7 @@ class Number(GoldCompared):
     """The last number of the output, or the first, equals the value; ``math.isclose`` with ``relTol`` and ``absTol``."""
 
     type = "number"
+    runs_as = "columns: arithmetic"
     traits = Traits(aliases=("numeric",))
     golds = GoldKind("value", same_params=("at",), steps=lambda _: (*ANSWER_STEPS, "number", {"line": "last"}))
     words = ("is the number {check.shown}", "")
@@ -102,9 +103,6 @@ class Number(GoldCompared):
         if self.params.abs_tol:
             is_close = is_close | (difference <= float(self.params.abs_tol))
         return pl.when(text().is_not_null() & golds.is_not_null()).then(is_close.fill_null(value=False))
-
-    def explain(self) -> str:
-        return "columns: arithmetic"
 
     @property
     def shown(self) -> str:
@@ -163,6 +161,7 @@ class NumberRange(Check):
     """The last number of the output is at least ``min`` and at most ``max``."""
 
     type = "number_range"
+    runs_as = "columns: comparison"
     words = ("is a number, {check.shown}", "")
     Params = RangeParams
     params: RangeParams
@@ -194,9 +193,6 @@ class NumberRange(Check):
 
     def reason_expr(self) -> pl.Expr:
         return _expected_expr(pl.lit(self.shown))
-
-    def explain(self) -> str:
-        return "columns: comparison"
 
     @property
     def shown(self) -> str:

@@ -64,6 +64,7 @@ class Repetition(PairCheck):
     """
 
     type = "repetition"
+    runs_as = "Python, once for each distinct text"
     golds = GoldKind()
     words = ("repeats no {check.params.n} words", "")
     Params = RepetitionParams
@@ -94,6 +95,3 @@ class Repetition(PairCheck):
         shown = quoted(" ".join(words[start : start + n]))
         of = f"{repeats} of {len(ngrams)} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
         return f"{of}; {shown} occurs {most} times"
-
-    def explain(self) -> str:
-        return "Python, once for each distinct text"
