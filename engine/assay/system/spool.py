@@ -78,7 +78,8 @@ def _remove(folders: Iterable[Path]) -> None:
     for folder in folders:
         if folder in _FOLDERS:  # in a forked child it is the parent's
             shutil.rmtree(folder, ignore_errors=True)
-            os.close(_FOLDERS.pop(folder))
+            if (handle := _FOLDERS.pop(folder, None)) is not None:  # a signal may end the program meanwhile
+                os.close(handle)
 
 
 def _remove_orphans() -> None:
