@@ -9,9 +9,9 @@ from cases import DATA, sized, some
 from hostile import hostile_pieces
 
 from assay import load_verifier, score
-from assay.checks.similarity import words
+from assay.checks.similarity import metrics
 from assay.checks.similarity.check import Metric, Similarity, SimilarityParams
-from assay.checks.similarity.words import WORD_METRICS, Bag
+from assay.checks.similarity.metrics import WORD_METRICS, Bag
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
@@ -291,8 +291,8 @@ def test_too_long_pairs_are_errors_of_their_rows():
 
 
 def test_golds_of_too_many_words_are_errors(monkeypatch):
-    monkeypatch.setattr(words, "MAX_WORDS", 3)
-    monkeypatch.setattr(words, "MAX_CELLS", 11)
+    monkeypatch.setattr(metrics, "MAX_WORDS", 3)
+    monkeypatch.setattr(metrics, "MAX_CELLS", 11)
     assert only("a b c d", metric="bleu", value="a b c d")["error"] == (
         "similarity: ValueError: the gold has 4 words, over 3: too long to count its n-grams"
     )

@@ -11,8 +11,17 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import Example, GoldKind, Traits
 from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck, in_columns
-from assay.checks.similarity.characters import DISTANCE, PARTIAL_METRICS, problem_of, similarities, similarity, within
-from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
+from assay.checks.similarity.metrics import (
+    DISTANCE,
+    MAX_CELLS,
+    PARTIAL_METRICS,
+    WORD_METRICS,
+    Bag,
+    problem_of,
+    similarities,
+    similarity,
+    within,
+)
 from assay.errors import SHOWN, encodable, printable, quoted
 from assay.expressions.pairs import once_pairs
 from assay.expressions.shared_columns import nulls, text
