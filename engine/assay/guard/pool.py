@@ -368,6 +368,8 @@ class Pool:
     def _started(self, stop: threading.Event | None) -> _Parent:
         if self._broken is not None:
             raise self._broken
+        if not hasattr(os, "fork"):  # Windows
+            raise PoolError("this system cannot fork processes")
         if self._parent is not None and self._parent.process.poll() is not None:
             self.close()
         if self._parent is None:
