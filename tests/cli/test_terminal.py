@@ -14,7 +14,7 @@ from rich.console import Console
 from waiting import PATIENCE
 
 import assay
-from assay.cli.terminal import print_error
+from assay.cli.terminal import print_error, print_table
 from assay.cli.views import print_explanation, print_listing, print_summary
 from assay.errors import printable
 from assay.scoring.summary import CheckSummary, Summary
@@ -255,3 +255,25 @@ def test_no_color_means_no_colour(command):
     seen = on_a_terminal(command, code=3, NO_COLOR="1")
     assert "v/regex: broken" in seen
     assert not re.search(COLOUR, seen)
+
+
+ROWS = [["Infinity-Instruct-3M-0613-Llama3-70B", "1,234,567", "167:33:605"], ["elm\x1b[31m", "–", "0:0:1"]]
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 80, 200])
+def test_numbers_are_never_cut_and_names_are_folded(width):
+    text = io.StringIO()
+    print_table(Console(file=text, width=width), {"model": False, "rows": True, "won:tied:lost": True}, ROWS)
+    shown = text.getvalue()
+    assert all(cell in shown for row in ROWS for cell in row[1:])
+    assert "won:tied:lost" in shown
+    names = "".join(line[:16].rstrip() for line in shown.splitlines()) if width < 60 else shown
+    assert ROWS[0][0] in names
+    assert "\x1b" not in shown
+    assert r"elm\x1b[31m" in names
+
+
+def test_a_table_without_rows_has_its_headings():
+    text = io.StringIO()
+    print_table(Console(file=text, width=80), {"model": False, "rows": True}, [])
+    assert text.getvalue().split() == ["model", "rows"]

@@ -220,15 +220,9 @@ def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.
     chosen = firsts[[at * total // number for at in range(number)]].with_row_index(_AT)
     ident = pl.concat_str([pl.col(key).cast(pl.String) for key in keys], separator=",").alias(_ID)
     rows = numbered.join(chosen.lazy(), on=keys).sort(_ROW).with_columns(ident).drop(keys).collect()
-    return rows.with_columns(_text(COMPLETION)) if _is_text(rows.schema.get(COMPLETION)) else rows, total
-
-
-def _is_text(dtype: Any) -> bool:
-    return dtype in (pl.String, pl.Null) or isinstance(dtype, pl.Categorical | pl.Enum)
-
-
-def _text(column: str) -> pl.Expr:
-    return pl.col(column).cast(pl.String)
+    kind = rows.schema.get(COMPLETION)
+    is_text = kind in (pl.String, pl.Null) or isinstance(kind, pl.Categorical | pl.Enum)
+    return rows.cast({COMPLETION: pl.String}) if is_text else rows, total
 
 
 def _user_probes(given: str | Path | Iterable[Mapping[str, Any]]) -> list[_UserProbe]:
@@ -308,7 +302,10 @@ def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probe
         places_of = range(len(briefs)) if item.task is None else [at_of[item.task]] if item.task in at_of else []
         probes += [Probe(item.id, item.kind, at, item.text) for at in places_of]
     kinds = {probe.id: probe.kind for probe in probes}
-    order = {name: at for at, name in enumerate(sorted(kinds, key=lambda name: _order(name, kinds)))}
+    own_names = {name: at for at, name in enumerate(PROBES)}
+    # by class; Assay's own first, users' as they come
+    names = sorted(kinds, key=lambda name: (CLASSES.index(kinds[name]), own_names.get(name, len(PROBES))))
+    order = {name: at for at, name in enumerate(names)}
     frame = inputs[firsts.gather([probe.task for probe in probes])]
     frame = frame.with_columns(_completions(probes, inputs[COMPLETION], firsts, place_of))
     scored = plan.score(frame).with_columns(
@@ -317,10 +314,6 @@ def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probe
     )
     unknown = tuple(item.task for item in own if item.task is not None and item.task not in at_of)
     return _Probed(plan.verifiers, phrases, briefs, results, scored, {name: kinds[name] for name in order}, unknown)
-
-
-def _order(name: str, kinds: Mapping[str, str]) -> tuple[int, int]:
-    return CLASSES.index(kinds[name]), PROBES.index(name) if name in PROBES else len(PROBES)
 
 
 def _completions(probes: Sequence[Probe], real: pl.Series, firsts: pl.Series, best: Mapping[int, int]) -> pl.Series:
@@ -463,11 +456,8 @@ def _exceeded(gates: _Gates, probes: Sequence[Mapping[str, Any]], free_reward: f
         tasks = f"passes on {passing:,} of {counted(scored, 'task')}"
         if probe["class"] in ("free", "hack") and gates.passing.exceeded(passing, scored):
             yield f"--max-passing {gates.passing.given}: {probe['id']} {tasks}"
-        if probe["class"] == "control" and _is_below(gates.control, passing, scored):
+        least = 0.0 if gates.control.given is None else float(str(gates.control.given).strip()[:-1]) / 100
+        if probe["class"] == "control" and scored and passing < least * scored:
             yield f"--min-control {gates.control.given}: {probe['id']} {tasks}"
     if gates.free is not None and free_reward is not None and free_reward > gates.free:
         yield f"--max-free {gates.free:g}: a free probe earns {free_reward:.4f}"
-
-
-def _is_below(limit: RowLimit, passing: int, tasks: int) -> bool:
-    return limit.given is not None and bool(tasks) and passing < float(str(limit.given).strip()[:-1]) / 100 * tasks

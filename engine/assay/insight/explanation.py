@@ -16,8 +16,7 @@ from assay.names import COMPLETION
 from assay.spec.check import CheckSpec, runs_as
 from assay.spec.verifier import VerifierSpec
 from assay.steps.chain import Chain
-from assay.steps.sources import Source
-from assay.steps.subject import NOTHING, Reading
+from assay.steps.subject import NOTHING
 from assay.values.arguments import MEMO, RAW
 from assay.values.paths import Path, kind_of, merged, outline
 from assay.values.references import Reference
@@ -29,6 +28,11 @@ def explanation(verifier: VerifierSpec) -> list[dict[str, Any]]:
 
 
 def _entries(spec: CheckSpec, depth: int) -> list[dict[str, Any]]:
+    reading = [] if spec.subject is None else _steps(spec.subject.chain)
+    if spec.subject is not None and (source := spec.subject.source) is not None:
+        what = source.name if source.reference is None else source.reference.outline()
+        reading.insert(0, _part(what, source.explain()))
+    references = [(name, reference) for name, reference in spec.named_references if name not in ("on", "when")]
     entry = {
         "id": spec.id,
         "type": spec.type,
@@ -41,10 +45,10 @@ def _entries(spec: CheckSpec, depth: int) -> list[dict[str, Any]]:
         "negate": spec.negate,
         "threshold": spec.threshold,
         "runs_as": runs_as(spec),
-        "on": _reading(spec),
-        "golds": _golds(spec),
+        "on": reading,
+        "golds": [{"param": name, **_part(reference.outline(), reference.explain())} for name, reference in references],
         "gold_on": _steps(spec.check.brought.chain) if isinstance(spec.check, GoldCheck) else [],
-        "when": _condition(spec),
+        "when": [] if spec.when is None else [_part(spec.when.outline, spec.when.explain())],
     }
     return [entry, *(inner for part in spec.parts for inner in _entries(part, depth + 1))]
 
@@ -53,29 +57,8 @@ def _part(what: Any, how: str) -> dict[str, Any]:
     return {"what": what, "runs_as": how}
 
 
-def _reading(spec: CheckSpec) -> list[dict[str, Any]]:
-    if spec.subject is None:
-        return []
-    source = spec.subject.source
-    return [*([] if source is None else [_source(source)]), *_steps(spec.subject.chain)]
-
-
-def _source(source: Source) -> dict[str, Any]:
-    what = source.name if source.reference is None else source.reference.outline()
-    return _part(what, source.explain())
-
-
 def _steps(chain: Chain) -> list[dict[str, Any]]:
     return [_part(step.outline(), step.explain()) for step in chain.steps]
-
-
-def _golds(spec: CheckSpec) -> list[dict[str, Any]]:
-    references = [(name, reference) for name, reference in spec.named_references if name not in ("on", "when")]
-    return [{"param": name, **_part(reference.outline(), reference.explain())} for name, reference in references]
-
-
-def _condition(spec: CheckSpec) -> list[dict[str, Any]]:
-    return [] if spec.when is None else [_part(spec.when.outline, spec.when.explain())]
 
 
 def as_written(value: Any) -> str:
@@ -203,15 +186,13 @@ def _of_steps(place: str, spec: CheckSpec, rows: Sequence[Mapping[str, Any]]) ->
     assert spec.subject is not None  # noqa: S101  (the caller has looked)
     texts = [row for row in rows if row[COMPLETION] is not None]
     without_value = NOTHING + str(spec.subject.source)  # told of the reference
+    readings = [reading for row in texts if (reading := spec.subject.row(row)).nothing != without_value]
     problems = Counter(
-        _problem_of(reading) for row in texts if (reading := spec.subject.row(row)).nothing != without_value
+        reading.error or (f"`{reading.nothing.removeprefix(NOTHING)}` finds nothing" if reading.nothing else "")
+        for reading in readings
     )
     return [
         Finding(place, f"{problem} in {_share(number, texts)}", is_doubtful=number == len(texts))
         for problem, number in problems.most_common()
         if problem
     ]
-
-
-def _problem_of(reading: Reading) -> str:
-    return reading.error or (f"`{reading.nothing.removeprefix(NOTHING)}` finds nothing" if reading.nothing else "")
