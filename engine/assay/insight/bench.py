@@ -39,7 +39,7 @@ _LOOP_LIMITS = (2_000, 8 << 20, 0.2)
 """The same limits for the loop over rows."""
 
 
-class _Nothing(Check):
+class _IdleCheck(Check):
     """A check that does nothing, to measure the base cost of a plan."""
 
     type = "nothing"
@@ -196,7 +196,7 @@ def _best(runs: list[Callable[[], object]]) -> list[float]:
 
 
 def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]]:
-    nothing = load_verifier({"checks": [{"type": _Nothing.type}]}, checks=[_Nothing])
+    nothing = load_verifier({"checks": [{"type": _IdleCheck.type}]}, checks=[_IdleCheck])
     single = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
     plans = [Plan((verifier,), plan.schema, keep=(), any_role=plan.any_role) for verifier in (nothing, *single)]
     frames = [alone.lazy(rows.lazy()) for alone in plans]

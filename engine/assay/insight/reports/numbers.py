@@ -38,8 +38,8 @@ class Keys:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Columns of a result in memory."""
+class ReportColumns:
+    """ReportColumns of a result in memory."""
 
     result: Result
     reward: pl.Series
@@ -143,7 +143,7 @@ def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[p
     return values - mean.gather(position), several, differing
 
 
-def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> Columns:
+def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> ReportColumns:
     """Read the columns that all parts of a report need."""
     expressions = [pl.col("reward")]
     if "passed" in result.schema:
@@ -163,7 +163,9 @@ def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> C
         present = _present(by_name, tasks)
         group = _joined([by_name[name] for name in groups], where=present)
         task = Keys(task.names, task.values, _only(task.codes, present))
-    return Columns(result, table["reward"], optional["passed"], optional["error"], optional["length"], task, group)
+    return ReportColumns(
+        result, table["reward"], optional["passed"], optional["error"], optional["length"], task, group
+    )
 
 
 def numbered(result: Result, names: Sequence[str]) -> Keys:
@@ -262,7 +264,7 @@ def histogram_of(rewards: pl.Series) -> dict[str, Any]:
     return {"bins": counts, "range": [low, high], **ends, "unscored": len(rewards) - len(values)}
 
 
-def summary_of(columns: Columns) -> dict[str, Any]:
+def summary_of(columns: ReportColumns) -> dict[str, Any]:
     """Return what the rewards of all rows come to."""
     rows, scored = columns.rows, columns.scored
     passed = None if columns.passed is None else int(columns.passed.sum())
@@ -284,7 +286,7 @@ def summary_of(columns: Columns) -> dict[str, Any]:
     return summary | _flat_groups(columns)
 
 
-def _flat_groups(columns: Columns) -> dict[str, Any]:
+def _flat_groups(columns: ReportColumns) -> dict[str, Any]:
     if columns.in_groups is None:
         return {"compared_groups": None, "flat": None, "all_zero": None, "all_one": None}
     grouped, reward = columns.in_groups, pl.col("r")
@@ -301,7 +303,7 @@ def _flat_groups(columns: Columns) -> dict[str, Any]:
     return {"compared_groups": ends.height, **shares}
 
 
-def _interval(columns: Columns, values: pl.Series, *, is_rate: bool = False) -> dict[str, Any]:
+def _interval(columns: ReportColumns, values: pl.Series, *, is_rate: bool = False) -> dict[str, Any]:
     return _interval_of(_task_sums(pl.DataFrame({"task": columns.clusters, "v": values})), is_rate=is_rate)
 
 
@@ -321,7 +323,7 @@ def _interval_of(sums: pl.DataFrame, *, is_rate: bool = False) -> dict[str, Any]
     return {"se": se, "ci95": interval, "clusters": sums.height, "few": 0 < sums.height < stats.FEW_TASKS}
 
 
-def by_keys(columns: Columns, keys: Keys, kind: str) -> dict[str, Any]:
+def by_keys(columns: ReportColumns, keys: Keys, kind: str) -> dict[str, Any]:
     """Return what the rewards of each value come to."""
     frame = {"key": keys.codes, "reward": columns.reward}
     optional = {"passed": columns.passed, "error": columns.failed, "length": columns.length}
@@ -357,7 +359,7 @@ def _kept(found: pl.DataFrame, kind: str) -> pl.DataFrame:
     return found.sort("rows", "key", descending=[True, False]).head(_MOST_VALUES).sort("key")
 
 
-def _intervals(columns: Columns, keys: Keys, size: int, kept: pl.Series) -> dict[int, dict[str, Any]]:
+def _intervals(columns: ReportColumns, keys: Keys, size: int, kept: pl.Series) -> dict[int, dict[str, Any]]:
     codes = keys.codes // size if size > 1 else keys.codes
     frame = pl.DataFrame({"key": codes, "task": columns.clusters, "v": columns.reward})
     sums = _task_sums(frame.filter(pl.col("key").is_in(kept.implode())), "key")
@@ -383,7 +385,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def drift_of(columns: Columns, step: Keys) -> dict[str, Any] | None:
+def drift_of(columns: ReportColumns, step: Keys) -> dict[str, Any] | None:
     """Compare the mean reward of the last third of the steps with that of the first; None for fewer than six steps."""
     frame = pl.DataFrame({"key": step.codes, "r": columns.reward}).drop_nulls().sort("key", maintain_order=True)
     if len(step.values) and (nulls := step.values.to_series().null_count()):
@@ -437,7 +439,7 @@ def status_of(numbers: Mapping[str, Any]) -> str:
     return "against the rest" if rows >= MANY_ROWS and r is not None and r <= _AGAINST else "ok"
 
 
-def numbers_of(scores: pl.Series, coefficient: float | None, columns: Columns) -> dict[str, Any]:
+def numbers_of(scores: pl.Series, coefficient: float | None, columns: ReportColumns) -> dict[str, Any]:
     """Return the numbers of a check."""
     present = scores.drop_nulls()
     rows = len(present)
@@ -456,7 +458,7 @@ def _squares(values: pl.Series) -> float:
     return product(own, own)
 
 
-def _sums(scores: pl.Series, present: pl.Series, columns: Columns) -> "_Sums":
+def _sums(scores: pl.Series, present: pl.Series, columns: ReportColumns) -> "_Sums":
     if columns.scored < columns.rows or len(present) < columns.rows:
         both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
         s, r = deviations(both["s"]), deviations(both["r"])
@@ -488,7 +490,9 @@ def _beside_the_rest(sums: _Sums, coefficient: float | None) -> dict[str, Any]:
     return {"share_of_reward_variance": share, "rest_correlation": _correlation_with_rest(sums, coefficient)}
 
 
-def _within_groups(scores: pl.Series, squares: float, coefficient: float | None, columns: Columns) -> dict[str, Any]:
+def _within_groups(
+    scores: pl.Series, squares: float, coefficient: float | None, columns: ReportColumns
+) -> dict[str, Any]:
     names = ("separates", "within_variance_share", "within_rest_correlation")
     if columns.in_groups is None:
         return {"groups": 0, **dict.fromkeys(names)}

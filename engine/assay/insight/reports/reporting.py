@@ -14,9 +14,9 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.originals import HOW, NO_TEXTS, originals
 from assay.insight.reports.numbers import (
     MOST_PAIRED,
-    Columns,
     Failures,
     Keys,
+    ReportColumns,
     by_keys,
     columns_of,
     drift_of,
@@ -36,7 +36,7 @@ from assay.spec.canonical import forms_of
 _BITS = 32
 
 
-def worst_rows(columns: Columns, failing: Sequence[pl.Series], most: int) -> list[tuple[int, int]]:
+def worst_rows(columns: ReportColumns, failing: Sequence[pl.Series], most: int) -> list[tuple[int, int]]:
     """Return rows and how many rows fail the same checks: for each set, commonest first, the row of the least reward."""
     keys = {f"k{at}": _packed(failing[at : at + _BITS]) for at in range(0, len(failing), _BITS)}
     frame = pl.DataFrame(
@@ -60,7 +60,7 @@ def _packed(failing: Sequence[pl.Series]) -> pl.Series:
     return bits
 
 
-def best_rows(columns: Columns, most: int) -> list[int]:
+def best_rows(columns: ReportColumns, most: int) -> list[int]:
     """Return the rows of the greatest rewards, of different tasks as far as there are tasks."""
     task = {} if columns.task is None else {"task": columns.task.codes}
     rows = pl.int_range(columns.rows, dtype=pl.UInt32, eager=True)
@@ -174,12 +174,12 @@ def report(
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
         rollouts: The rollouts that were scored, for the texts of examples; by default the result's ``completion``, else the files
             that its provenance names, if they have not changed.
-        by: Columns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
+        by: ReportColumns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
         examples: Most examples of each kind.
         text: Whether examples show the texts that were scored.
         length: Column with the length of each text, such as a number of tokens; by default code points.
-        task: Columns that name the task; by default ``task_id`` or ``example_id``.
-        group: Columns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
+        task: ReportColumns that name the task; by default ``task_id`` or ``example_id``.
+        group: ReportColumns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
 
     Returns:
         The report, with ``html()``, ``markdown()`` and ``as_json()``.
@@ -223,7 +223,7 @@ def report(
     )
 
 
-def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> None:
+def _note(columns: ReportColumns, summary: Mapping[str, Any], notes: list[str]) -> None:
     if not summary["scored"]:
         notes.append("no row has a reward" if summary["rows"] else "there are no rows")
     elif summary["unscored"]:
@@ -245,7 +245,7 @@ def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> Non
         notes.append(f"{fact}: shares of its variance and correlations with the rest are left out")
 
 
-def _checks(columns: Columns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
+def _checks(columns: ReportColumns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
     result = columns.result
     reasons, errors = _reasons(result), _errors(result)
     entries, failures, failing = [], [], []
@@ -296,7 +296,9 @@ def _errors(result: Result) -> dict[str, int]:
     return dict(counts)
 
 
-def _by(columns: Columns, tasks: Sequence[str], names: Sequence[str] | None) -> tuple[dict[str, Any], Keys | None]:
+def _by(
+    columns: ReportColumns, tasks: Sequence[str], names: Sequence[str] | None
+) -> tuple[dict[str, Any], Keys | None]:
     result = columns.result
     if names is None:
         names = [name for name in ("model", *tasks, "step") if name in result.schema]
@@ -316,7 +318,7 @@ def _by(columns: Columns, tasks: Sequence[str], names: Sequence[str] | None) -> 
 
 
 def _examples(
-    columns: Columns, failing: Sequence[pl.Series], tasks: Sequence[str], most: int
+    columns: ReportColumns, failing: Sequence[pl.Series], tasks: Sequence[str], most: int
 ) -> dict[str, list[dict[str, Any]]]:
     result = columns.result
     worst = [(row, {"rows": rows}) for row, rows in worst_rows(columns, failing, most)]
