@@ -39,7 +39,7 @@ class Keys:
 
 @dataclass(frozen=True, eq=False)
 class ReportColumns:
-    """ReportColumns of a result in memory."""
+    """Columns of a result in memory."""
 
     result: Result
     reward: pl.Series

@@ -174,12 +174,12 @@ def report(
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
         rollouts: The rollouts that were scored, for the texts of examples; by default the result's ``completion``, else the files
             that its provenance names, if they have not changed.
-        by: ReportColumns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
+        by: Columns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
         examples: Most examples of each kind.
         text: Whether examples show the texts that were scored.
         length: Column with the length of each text, such as a number of tokens; by default code points.
-        task: ReportColumns that name the task; by default ``task_id`` or ``example_id``.
-        group: ReportColumns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
+        task: Columns that name the task; by default ``task_id`` or ``example_id``.
+        group: Columns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
 
     Returns:
         The report, with ``html()``, ``markdown()`` and ``as_json()``.
