@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.expressions.tags import Tag
+from assay.expressions.tags import TagText
 
 NAMES = (
     "a",
@@ -79,7 +79,7 @@ def by_the_pattern(name, text, *, strip, last):
 def test_a_tag_finds_what_its_pattern_finds(name, text, strip, last):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tag = Tag(name)
+        tag = TagText(name)
     assert tag.find(text, strip=strip, last=last) == by_the_pattern(name, text, strip=strip, last=last)
     assert tag.is_in(text) == (by_the_pattern(name, text, strip=True, last=False) is not None)
 
@@ -87,5 +87,5 @@ def test_a_tag_finds_what_its_pattern_finds(name, text, strip, last):
 @pytest.mark.parametrize("name", ["a", "a.", "[ab]x"])
 def test_a_tag_that_is_never_closed_takes_linear_time(name):
     text = f"<{name}>".replace("[ab]", "a") * 100_000
-    assert Tag(name).find(text, strip=True, last=True) is None
-    assert Tag(name).find("<a>" + " " * 300_000, strip=True, last=False) is None
+    assert TagText(name).find(text, strip=True, last=True) is None
+    assert TagText(name).find("<a>" + " " * 300_000, strip=True, last=False) is None

@@ -9,8 +9,8 @@ from cases import DATA, sized
 from hostile import hostile_pieces
 
 from assay.expressions.shared_columns import columns_read, layers, reading_column
-from assay.steps.choices import Choice, Split
-from assay.steps.numbers import Number, Numbers, number_value, number_values
+from assay.steps.choices import ChoiceStep, Split
+from assay.steps.numbers import Numbers, NumberStep, number_value, number_values
 
 
 def step(cls, **params):
@@ -34,7 +34,7 @@ WHAT_NUMBERS_ARE = {
 def test_what_a_number_is():
     assert {text: step(Numbers).row(text) for text in WHAT_NUMBERS_ARE} == WHAT_NUMBERS_ARE
     last = {text: numbers and numbers[-1] for text, numbers in WHAT_NUMBERS_ARE.items()}
-    assert {text: step(Number).row(text) for text in WHAT_NUMBERS_ARE} == last
+    assert {text: step(NumberStep).row(text) for text in WHAT_NUMBERS_ARE} == last
 
 
 VALUES = [
@@ -66,7 +66,7 @@ DEFINITION = (
 @pytest.mark.parametrize("letters", ["ABCD", "АБВé", "abkiſ1"])
 def test_a_choice_is_what_the_patterns_find_that_may_give_back(letters):
     patterns = [re.compile(pattern.replace("[L]", f"[{letters}]")) for pattern in DEFINITION]
-    one, used = step(Choice, letters=letters), set()
+    one, used = step(ChoiceStep, letters=letters), set()
     for text in hostile_pieces(sized(20_000, 3_000), seed=5):
         places = [(at, matches[-1]) for at, pattern in enumerate(patterns) if (matches := pattern.findall(text))]
         used.update(at for at, _ in places[:1])
@@ -77,7 +77,7 @@ def test_a_choice_is_what_the_patterns_find_that_may_give_back(letters):
 def test_letters_are_letters():
     for letters in ("", "A ", "AA", "Aa", "A)", "*"):
         with pytest.raises(ValueError, match=r"letter|character"):
-            step(Choice, letters=letters)
+            step(ChoiceStep, letters=letters)
 
 
 LONG = [
@@ -92,7 +92,7 @@ LONG = [
 
 def test_a_long_text_is_read_in_linear_time():
     """With a quadratic search this takes minutes; the time of a run is the limit."""
-    for one in (step(Number), step(Numbers), step(Choice), step(Split)):
+    for one in (step(NumberStep), step(Numbers), step(ChoiceStep), step(Split)):
         assert pl.DataFrame({"text": LONG}).select(one.expr(pl.col("text"))).to_series().to_list() == [
             *map(one.row, LONG)
         ]
@@ -104,17 +104,17 @@ GSM8K = DATA / "gsm8k_rollouts.parquet"
 @pytest.mark.skipif(not GSM8K.exists(), reason=f"the real rollouts are not there: {GSM8K}")
 def test_gsm8k():
     """The last number after ``A:`` is compared with the gold; the labels are those of the paper's way, by text."""
-    from assay.checks.text.numbers import Number as NumberCheck
+    from assay.checks.text.numbers import Number
 
     rows = pl.read_parquet(GSM8K)
     answers = rows["completion"].map_elements(
         lambda text: text.rpartition("A:")[2].split("\n")[0].strip(), return_dtype=pl.String
     )
-    found = answers.to_frame("text").select(step(Number).expr(pl.col("text"))).to_series()
+    found = answers.to_frame("text").select(step(NumberStep).expr(pl.col("text"))).to_series()
     labels = [
         answer.replace(",", "") == gold.replace(",", "") for answer, gold in zip(answers, rows["answer"], strict=True)
     ]
-    check = NumberCheck(NumberCheck.Params(value=0))
+    check = Number(Number.Params(value=0))
     frame = pl.DataFrame({"text": found, "gold": rows["answer"]})
     with reading_column("text"), columns_read() as lanes:
         expr = check.score_expr(pl.col("gold"))
@@ -122,7 +122,7 @@ def test_gsm8k():
             frame = frame.with_columns(layer)
         scores = frame.select(score=expr.fill_null(value=False))["score"]
     by_row = [
-        text is not None and NumberCheck(NumberCheck.Params(value=gold)).row({"completion": text}) == 1
+        text is not None and Number(Number.Params(value=gold)).row({"completion": text}) == 1
         for text, gold in zip(found, rows["answer"], strict=True)
     ]
     assert scores.to_list() == by_row == labels

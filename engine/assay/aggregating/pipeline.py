@@ -31,7 +31,7 @@ from assay.expressions.shared_columns import SharedColumn, columns_read, is_smal
 from assay.names import COMPLETION, FUNCTION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
-from assay.steps.subject import Reading
+from assay.steps.subject import SubjectText
 from assay.values.arguments import RAW
 
 NO_CHECK = "no check applies to this row"
@@ -122,7 +122,7 @@ def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
     if (missing := check.missing(row)) is not None:
         reason = one_line(missing)
         return passed if spec.missing_gold == "pass" else Outcome(0.0, reason, reason)
-    reading = Reading(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
+    reading = SubjectText(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
     if reading.error is not None:
         message = one_line(encodable(reading.error))
         return Outcome(0.0, message, message)

@@ -172,7 +172,7 @@ def _slip_of(metadata: Any) -> str | None:
     return next(filter(None, remarks), None)
 
 
-class Reading(NamedTuple):
+class ParsedExpectations(NamedTuple):
     """The parsed expectations of a row.
 
     Attributes:
@@ -186,7 +186,7 @@ class Reading(NamedTuple):
     slip: str | None
 
 
-def read(metadata: Any) -> Reading:
+def read(metadata: Any) -> ParsedExpectations:
     """Parse a row's metadata: a mapping, its JSON text, or None."""
     if isinstance(metadata, str):
         return _read_cached(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(parse(metadata))
@@ -199,16 +199,16 @@ def read(metadata: Any) -> Reading:
     # some 400 bytes per entry, and 60 plus its characters per phrase
     lambda reading, text: 400 + sum(400 + 60 * len(entry.phrases) for entry in reading.entries) + 8 * len(text),
 )
-def _read_cached(text: str) -> Reading:
+def _read_cached(text: str) -> ParsedExpectations:
     return _read(parse(text))
 
 
-def _read(metadata: Any) -> Reading:
+def _read(metadata: Any) -> ParsedExpectations:
     slip = _slip_of(metadata)
     try:
-        return Reading(tuple(_entries_of(metadata)), None, slip)
+        return ParsedExpectations(tuple(_entries_of(metadata)), None, slip)
     except ValueError as error:
-        return Reading((), str(error), slip)
+        return ParsedExpectations((), str(error), slip)
 
 
 def grade(metadata: Any, completion: str) -> Grade:

@@ -9,7 +9,7 @@ from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import NamedTuple
 
 
-class Tag:
+class TagText:
     r"""One tag: matches ``<name>\s*(.*?)\s*</name>`` with DOTALL, in linear time.
 
     The pattern itself takes quadratic time for runs of white space, and for opening tags without a closing one. But its match always

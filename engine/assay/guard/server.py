@@ -78,7 +78,7 @@ class Cell:
         return item, part, until
 
 
-class _Worker:
+class _WorkerProcess:
     """The work of a worker: requests in, replies out."""
 
     def __init__(self, program: Any, options: dict[str, Any], sock: socket.socket, cell: Cell) -> None:
@@ -196,7 +196,7 @@ class _Worker:
         self._is_armed = False
 
 
-class _Parent:
+class _ParentProcess:
     """Starts workers, and buries them."""
 
     def __init__(self, program: Any, options: dict[str, Any], control: socket.socket) -> None:
@@ -237,7 +237,7 @@ class _Parent:
                 self._control.close()
                 os.close(self._life)
                 _end_with(self._lifeline)
-                _Worker(self._program, self._options, sock, cell).run()
+                _WorkerProcess(self._program, self._options, sock, cell).run()
             except OSError:  # the client is gone, or a function has closed the socket
                 os._exit(1)
             finally:
@@ -306,7 +306,7 @@ def _main() -> None:
         return
     gc.freeze()
     _reply(control, ("", greeting))
-    _Parent(program, options, control).run()
+    _ParentProcess(program, options, control).run()
 
 
 if __name__ == "__main__":

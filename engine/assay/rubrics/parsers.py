@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.expressions.completion import completion_text
-from assay.expressions.tags import Tag
+from assay.expressions.tags import TagText
 from assay.types import ChatMessage, Messages
 
 __all__ = ["Parser", "ThinkParser", "XMLParser", "extract_boxed_answer", "extract_hash_answer", "get_text_content"]
@@ -205,7 +205,7 @@ class XMLParser(Parser):
             if names[0] in self.get_fields():
                 raise ValueError(f"Two fields are named `{names[0]}`.")
             self._fields.append((names[0], names))
-        self._tags = {name: Tag(name) for _, names in self._fields for name in names}
+        self._tags = {name: TagText(name) for _, names in self._fields for name in names}
         self._begins = tuple(f"<{name}>" for _, names in self._fields[:1] for name in names)
         self._ends = tuple(f"</{name}>" for _, names in self._fields[-1:] for name in names)
         if "think" in self.get_fields():

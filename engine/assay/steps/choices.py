@@ -80,7 +80,7 @@ def checked_letters(letters: str) -> str:
     return letters
 
 
-class ChoiceParams(Params):
+class ChoiceStepParams(Params):
     """The letters of the choices."""
 
     letters: str = Field(default="ABCD", min_length=1, description="The letters of the choices, as texts write them.")
@@ -91,7 +91,7 @@ class ChoiceParams(Params):
         return checked_letters(letters)
 
 
-class Choice(Step):
+class ChoiceStep(Step):
     r"""The letter of a multiple-choice answer.
 
     Tried in order: ``answer``, ``choice`` or ``option`` and the letter, ``\boxed{B}``, a text that begins with it, ``(B)``, a last
@@ -100,8 +100,8 @@ class Choice(Step):
 
     name = "choice"
     shorthand = "letters"
-    Params = ChoiceParams
-    params: ChoiceParams
+    Params = ChoiceStepParams
+    params: ChoiceStepParams
     examples = (
         StepExample("A or B? The answer is **C**.", "C"),
         StepExample("Choice: A. No, choice: D.", "D"),

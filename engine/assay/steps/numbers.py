@@ -105,13 +105,13 @@ def _finite(step: Step, texts: pl.Expr, found: pl.Expr, doubtful: pl.Expr) -> pl
     return pl.map_batches([texts, found], run, return_dtype=step.dtype, is_elementwise=True)
 
 
-class NumberParams(Params):
+class NumberStepParams(Params):
     """Which number."""
 
     at: Literal["last", "first"] = Field(default="last", description="Which of the numbers.")
 
 
-class Number(Step):
+class NumberStep(Step):
     """The last or first number, with its sign, currency and thousands commas: ``-3``, ``$1,200.50``, ``1e5``.
 
     Digits right after a letter, a digit, ``_`` or ``)`` do not begin a number, nor does a minus there: ``5-3`` has 5 and 3. What
@@ -120,8 +120,8 @@ class Number(Step):
 
     name = "number"
     shorthand = "at"
-    Params = NumberParams
-    params: NumberParams
+    Params = NumberStepParams
+    params: NumberStepParams
     examples = (
         StepExample("It costs $1,200.50.", "$1,200.50"),
         StepExample("5-3 = 2 apples", "2"),

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 from assay.expressions.json import NOT_JSON, candidates, loads, mended, values_within
 from assay.expressions.regex.compiled import on_any_stack
 from assay.expressions.shared_columns import rowwise
-from assay.expressions.tags import Tag as TagText
+from assay.expressions.tags import TagText
 from assay.expressions.text import by_columns, by_slices, filled, holds, is_plain, split_at, stripped
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params

@@ -83,7 +83,7 @@ class PatternParams(Params):
         return {PACKAGE: ()} if self.flavor == PACKAGE else {}
 
 
-class RegexParams(PatternParams):
+class RegexStepParams(PatternParams):
     """A pattern, and what to take of its matches."""
 
     pattern: str = Field(description="A Python regular expression; flags are written inline, as in `(?i)`.")
@@ -96,7 +96,7 @@ class RegexParams(PatternParams):
     _compiles = field_validator("pattern")(check_by)
 
     @model_validator(mode="after")
-    def _has_the_group(self) -> "RegexParams":
+    def _has_the_group(self) -> "RegexStepParams":
         number, names = groups_of(self.pattern, self.named_lists)
         if isinstance(self.group, int) and not 0 <= self.group <= number:
             raise ValueError(f"the pattern has {number} groups, not {self.group}")
@@ -119,7 +119,7 @@ class _PatternStep(Step):
         return self.params.libraries
 
 
-class Regex(_PatternStep):
+class RegexStep(_PatternStep):
     """A group of the first or last match of a pattern, by `re.finditer`.
 
     A group that took no part in the match is nothing found; of `any`, all groups that are empty. A match that takes more than 0.2 s of
@@ -128,8 +128,8 @@ class Regex(_PatternStep):
 
     name = "regex"
     shorthand = "pattern"
-    Params = RegexParams
-    params: RegexParams
+    Params = RegexStepParams
+    params: RegexStepParams
     examples = (
         StepExample("A: 3, A: 4", "3", {"pattern": r"A: (\d+)"}),
         StepExample("A: 3, A: 4", "4", {"pattern": r"A: (\d+)", "at": "last"}),

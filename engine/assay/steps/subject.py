@@ -20,7 +20,7 @@ _NO_STEPS = Chain()
 
 
 @dataclass(frozen=True)
-class Reading:
+class SubjectText:
     """What a check reads on one row: a text or a list of texts, or why there is nothing to read, or why a step failed."""
 
     value: Any
@@ -48,18 +48,18 @@ class Subject:
         """Return the subject with further steps."""
         return replace(self, chain=Chain((*self.chain.steps, *steps)))
 
-    def row(self, row: Mapping[str, Any]) -> Reading:
+    def row(self, row: Mapping[str, Any]) -> SubjectText:
         """Return what the steps make of a row with a completion."""
         text = row[COMPLETION] if self.source is None else self.source.row(row)
         if text is None:
-            return Reading(None, f"{NOTHING}{self.source}")
+            return SubjectText(None, f"{NOTHING}{self.source}")
         try:
             value, missing = self.chain.run(text)
         except BaseException as exception:  # a pattern's limit
             if not own_failure(exception):
                 raise
-            return Reading(None, error=said_by(exception))
-        return Reading(value) if missing is None else Reading(None, NOTHING + missing)
+            return SubjectText(None, error=said_by(exception))
+        return SubjectText(value) if missing is None else SubjectText(None, NOTHING + missing)
 
     @property
     def column(self) -> str:

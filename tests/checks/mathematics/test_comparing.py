@@ -9,7 +9,7 @@ from waiting import PATIENCE
 
 import assay
 from assay.checks.mathematics import client, program
-from assay.checks.mathematics.client import GONE, LATE, Question, compare_all
+from assay.checks.mathematics.client import GONE, LATE, Comparison, compare_all
 from assay.checks.mathematics.program import DIFFERENT, EQUAL, NO_ANSWER, RAISED
 
 pytestmark = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
@@ -22,7 +22,7 @@ def asked(*pairs, seconds=5.0, **options):
 
 
 def question(gold, answer, seconds=5.0):
-    return Question(gold, answer, True, 6, "whole", False, seconds)
+    return Comparison(gold, answer, True, 6, "whole", False, seconds)
 
 
 def verdicts(*pairs, **options):

@@ -29,7 +29,7 @@ Answer = tuple[str, str]
 """A verdict, and a message if it is an error."""
 
 
-class Question(NamedTuple):
+class Comparison(NamedTuple):
     """A gold and an answer to compare, and how.
 
     Attributes:
@@ -55,19 +55,19 @@ class Memo:
     """Answers that were given, up to a number of them and of characters; the least recently used go first."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Question, Answer] = OrderedDict()
+        self._answers: OrderedDict[Comparison, Answer] = OrderedDict()
         self._versions: list[str] | None = None
         self._characters = 0
         self._lock = threading.Lock()
 
-    def find(self, question: Question) -> Answer | None:
+    def find(self, question: Comparison) -> Answer | None:
         """Return the answer that was given."""
         with self._lock:
             if question in self._answers:
                 self._answers.move_to_end(question)
             return self._answers.get(question)
 
-    def keep(self, question: Question, answer: Answer, versions: list[str]) -> None:
+    def keep(self, question: Comparison, answer: Answer, versions: list[str]) -> None:
         """Keep an answer, and forget those of other versions of the libraries."""
         with self._lock:
             if self._versions != versions:
@@ -84,7 +84,7 @@ class Memo:
 MEMO = Memo()
 
 
-def compare_all(questions: Sequence[Question], stop: threading.Event | None = None) -> list[Answer]:
+def compare_all(questions: Sequence[Comparison], stop: threading.Event | None = None) -> list[Answer]:
     """Answer questions, each distinct one once."""
     answers = {question: MEMO.find(question) for question in questions}
     waiting = [question for question, answer in answers.items() if answer is None]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.checks.base import Example, Traits
 from assay.checks.mathematics import program
-from assay.checks.mathematics.client import INSTALL, LATE, LIBRARIES, Answer, Question, compare_all
+from assay.checks.mathematics.client import INSTALL, LATE, LIBRARIES, Answer, Comparison, compare_all
 from assay.checks.pairs import PairCheck
 from assay.errors import encodable, quoted, said_by
 from assay.values.params import Params
@@ -94,7 +94,9 @@ class Math(PairCheck):
         seconds = float(self.params.timeout)
         how = self.params.strict, self.params.precision, self.params.parse, self.params.set_relations, seconds
         questions = [
-            Question(gold, answer, *how) for (answer, gold), plain in zip(pairs, verdicts, strict=True) if plain is None
+            Comparison(gold, answer, *how)
+            for (answer, gold), plain in zip(pairs, verdicts, strict=True)
+            if plain is None
         ]
         answers = iter(compare_all(questions, None if self.limits is None else self.limits.stop) if questions else ())
         return [

@@ -14,9 +14,7 @@ from assay.expressions.pairs import equal_expr, quoted_expr
 from assay.expressions.shared_columns import is_small, rowwise, text
 from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_expr, stripped_pattern
 from assay.steps.base import Step
-from assay.steps.choices import Choice as ChoiceStep
-from assay.steps.choices import ChoiceParams as LettersParams
-from assay.steps.choices import Split, SplitParams
+from assay.steps.choices import ChoiceStep, ChoiceStepParams, Split, SplitParams
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import (
     NORMALIZERS,
@@ -30,7 +28,7 @@ from assay.values.params import Params, UnfitValueError
 
 Normalize = str | dict[str, Any] | None
 _SQUAD = "squad"
-_USUAL_LETTERS = LettersParams().letters
+_USUAL_LETTERS = ChoiceStepParams().letters
 
 
 def _normalize_field() -> Any:
@@ -125,7 +123,7 @@ class Equals(GoldCompared):
         return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
 
 
-class ChoiceParams(LettersParams):
+class ChoiceParams(ChoiceStepParams):
     """The letter of the right choice."""
 
     base: int = Field(default=0, description="The number of the first letter, for values that are numbers.")
@@ -181,7 +179,7 @@ class Choice(GoldCompared):
     )
 
     def subject(self) -> tuple[None, tuple[Step, ...]]:
-        return None, (ChoiceStep(LettersParams(letters=self.params.letters)),)
+        return None, (ChoiceStep(ChoiceStepParams(letters=self.params.letters)),)
 
     def letter_of(self, value: str | int) -> str:
         """Return the letter of a gold in upper case."""

@@ -11,9 +11,7 @@ from assay.errors import quoted
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.shared_columns import SharedColumn, rowwise, text
 from assay.steps.base import Step
-from assay.steps.numbers import Number as NumberStep
-from assay.steps.numbers import NumberParams as PlaceParams
-from assay.steps.numbers import gold_number, gold_numbers, number_value, number_values
+from assay.steps.numbers import NumberStep, NumberStepParams, gold_number, gold_numbers, number_value, number_values
 from assay.values.params import Params, UnfitValueError
 
 _VALUE = SharedColumn("number-value", lambda _: number_values(text()))
@@ -85,7 +83,7 @@ class Number(GoldCompared):
     )
 
     def subject(self) -> tuple[None, tuple[Step, ...]]:
-        return None, (NumberStep(PlaceParams(at=self.params.at)),)
+        return None, (NumberStep(NumberStepParams(at=self.params.at)),)
 
     def score(self, value: str, gold: float | str) -> float:
         number = number_value(value)

@@ -48,11 +48,11 @@ class Positions:
 
     def search(self, text: str, steps: int | None = None) -> bool:
         """Return whether ``re.search`` finds the pattern."""
-        prepared = _Text(text, THRESHOLDS.position_steps if steps is None else steps)
+        prepared = _TextPositions(text, THRESHOLDS.position_steps if steps is None else steps)
         return bool(self._node.after(prepared, prepared.every))
 
 
-class _Text:
+class _TextPositions:
     """A text, its sets of positions, and the remaining steps.
 
     Position ``p`` is before character ``p``; a set of characters has the bits of the positions before them.
@@ -148,11 +148,11 @@ def _class_of(op: Any, value: Any, flags: int) -> _Class:
 
 
 class _Node(Protocol):
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         """Return the positions at which a match may end, given those at which it begins."""
         ...
 
-    def before(self, text: _Text, ends: int) -> int:
+    def before(self, text: _TextPositions, ends: int) -> int:
         """Return the positions at which a match may begin, given those at which it ends."""
         ...
 
@@ -163,28 +163,28 @@ class _Character:
     def __init__(self, members: _Class) -> None:
         self.members = members
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         text.spend()
         return (starts & text.among(self.members)) << 1
 
-    def before(self, text: _Text, ends: int) -> int:
+    def before(self, text: _TextPositions, ends: int) -> int:
         text.spend()
         return ends >> 1 & text.among(self.members)
 
 
-class _Run:
+class _ClassRun:
     """Any number of characters of a class."""
 
     def __init__(self, members: _Class) -> None:
         self.members = members
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         text.spend(2)
         members = text.among(self.members)
         # the addition carries a bit to the end of its run; the changed bits are the positions passed
         return starts | ((starts & members) + members ^ members)
 
-    def before(self, text: _Text, ends: int) -> int:
+    def before(self, text: _TextPositions, ends: int) -> int:
         members = text.among(self.members)
         starts = ends >> 1 & members
         distance = 1
@@ -196,20 +196,20 @@ class _Run:
         return ends | starts
 
 
-class _Sequence:
+class _NodeSequence:
     """Several nodes, one after another."""
 
     def __init__(self, nodes: Sequence[_Node]) -> None:
         self.nodes = nodes
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         for node in self.nodes:
             if not starts:
                 break
             starts = node.after(text, starts)
         return starts
 
-    def before(self, text: _Text, ends: int) -> int:
+    def before(self, text: _TextPositions, ends: int) -> int:
         for node in reversed(self.nodes):
             if not ends:
                 break
@@ -223,14 +223,14 @@ class _Choice:
     def __init__(self, nodes: Sequence[_Node]) -> None:
         self.nodes = nodes
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         ends = 0
         for node in self.nodes:
             text.spend()
             ends |= node.after(text, starts)
         return ends
 
-    def before(self, text: _Text, ends: int) -> int:
+    def before(self, text: _TextPositions, ends: int) -> int:
         starts = 0
         for node in self.nodes:
             text.spend()
@@ -244,14 +244,14 @@ class _Repeat:
     def __init__(self, node: _Node, low: int, high: int | None) -> None:
         self.node, self.low, self.high = node, low, high
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         # cached, because each level of nested repeats would double the number of calls
         return text.cached((self, starts), lambda: self._times(text, starts, self.node.after))
 
-    def before(self, text: _Text, ends: int) -> int:
+    def before(self, text: _TextPositions, ends: int) -> int:
         return text.cached((self, ends, "before"), lambda: self._times(text, ends, self.node.before))
 
-    def _times(self, text: _Text, positions: int, step: Callable[[_Text, int], int]) -> int:
+    def _times(self, text: _TextPositions, positions: int, step: Callable[[_TextPositions, int], int]) -> int:
         for _ in range(self.low):
             text.spend()
             reached = step(text, positions)
@@ -274,7 +274,7 @@ class _Look:
     def __init__(self, node: _Node, *, behind: bool, negative: bool) -> None:
         self.node, self.behind, self.negative = node, behind, negative
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         text.spend()
         positions = text.cached(self, lambda: (self.node.after if self.behind else self.node.before)(text, text.every))
         return starts & (text.every ^ positions if self.negative else positions)
@@ -282,7 +282,7 @@ class _Look:
     before = after
 
 
-class _Place:
+class _Anchor:
     """An anchor or a boundary."""
 
     def __init__(self, where: Any, flags: int) -> None:
@@ -290,13 +290,13 @@ class _Place:
         self.where = where
         self.words = _class(sre.IN, _WORD, flags & ~sre.SRE_FLAG_IGNORECASE)
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         text.spend()
         return starts & text.cached((self.where, self.multiline, self.words), lambda: self._places(text))
 
     before = after
 
-    def _places(self, text: _Text) -> int:
+    def _places(self, text: _TextPositions) -> int:
         end = 1 << text.size
         if self.where is sre.AT_BEGINNING_STRING or (self.where is sre.AT_BEGINNING and not self.multiline):
             return 1
@@ -327,7 +327,7 @@ _PLACES = (
 class _Nothing:
     """A node that never matches."""
 
-    def after(self, text: _Text, starts: int) -> int:
+    def after(self, text: _TextPositions, starts: int) -> int:
         del text, starts
         return 0
 
@@ -336,14 +336,14 @@ class _Nothing:
 
 def _sequence(items: Any, flags: int) -> _Node:
     nodes = [_node(op, value, flags) for op, value in items]
-    return nodes[0] if len(nodes) == 1 else _Sequence(nodes)
+    return nodes[0] if len(nodes) == 1 else _NodeSequence(nodes)
 
 
 def _node(op: Any, value: Any, flags: int) -> _Node:  # noqa: PLR0911  (one way out for each kind of node)
     if op in CHARACTERS:
         return _Character(_class(op, value, flags))
     if op is sre.AT and value in _PLACES:
-        return _Place(value, flags)
+        return _Anchor(value, flags)
     if op is sre.BRANCH:
         return _Choice([_sequence(way, flags) for way in value[1]])
     if op is sre.SUBPATTERN:
@@ -365,8 +365,8 @@ def _node(op: Any, value: Any, flags: int) -> _Node:  # noqa: PLR0911  (one way 
 def _repeat(node: _Node, low: int, high: int | None) -> _Node:
     if high is not None or not isinstance(node, _Character):
         return _Repeat(node, low, high)
-    run = _Run(node.members)
-    return _Sequence([_Repeat(node, low, low), run]) if low > 1 else _Sequence([node, run]) if low else run
+    run = _ClassRun(node.members)
+    return _NodeSequence([_Repeat(node, low, low), run]) if low > 1 else _NodeSequence([node, run]) if low else run
 
 
 _NAMES = {

@@ -45,7 +45,7 @@ Result = str | Exception | None
 
 
 @dataclass
-class _Writer:
+class _SpanWriter:
     r"""Writes a pattern so that the linear engine prefers the same matches, and numbers the same groups.
 
     Attributes:
@@ -147,7 +147,7 @@ _NAMES = {"ASSERT": "look-around", "ASSERT_NOT": "look-around", "GROUPREF": "a b
 
 
 @dataclass(frozen=True)
-class Route:
+class SpanRoute:
     r"""A pattern in the linear engine.
 
     Attributes:
@@ -169,22 +169,22 @@ class Route:
     empty: bool = False
 
 
-def route_of(pattern: str, lists: str = "") -> Route:
+def route_of(pattern: str, lists: str = "") -> SpanRoute:
     """Return how the linear engine runs a pattern; cached."""
-    return Route(None, BY_PACKAGE) if lists else _route(pattern, THRESHOLDS.linear_bytes)
+    return SpanRoute(None, BY_PACKAGE) if lists else _route(pattern, THRESHOLDS.linear_bytes)
 
 
 @cached_within(8_000_000, lambda route, pattern, *_: 4 * len(pattern) + len(route.ascii or ""))
-def _route(pattern: str, linear_bytes: int) -> Route:
+def _route(pattern: str, linear_bytes: int) -> SpanRoute:
     try:
         writer, written, tree = on_any_stack(lambda: _written(pattern, linear_bytes, ascii=True))
     except (NotLinearError, TooExpensiveError) as error:
-        return Route(None, f"{_BY_RE}: {error}")
+        return SpanRoute(None, f"{_BY_RE}: {error}")
     except RecursionError:
-        return Route(None, f"{_BY_RE}: a pattern nested too deeply")
+        return SpanRoute(None, f"{_BY_RE}: a pattern nested too deeply")
     first = next(iter(tree), None)
     leads = first == (sre.AT, sre.AT_BEGINNING) and bool(tree.state.flags & sre.SRE_FLAG_MULTILINE)
-    return Route(
+    return SpanRoute(
         written,
         _LINEAR,
         writer.cut,
@@ -208,9 +208,9 @@ def _beyond_ascii(pattern: str, linear_bytes: int) -> str | None:
         return None
 
 
-def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, str, Any]:  # noqa: A002
+def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_SpanWriter, str, Any]:  # noqa: A002
     tree = parsed(pattern, 0)
-    writer = _Writer(ascii)
+    writer = _SpanWriter(ascii)
     written = writer.pattern(list(tree), tree.state.flags)
     if writer.size > linear_bytes:
         raise NotLinearError("a pattern too large for the linear engine")
@@ -248,7 +248,7 @@ class Operation:
         """What of ``match_program`` it is: the definition."""
         raise NotImplementedError
 
-    def is_exact(self, route: Route) -> bool:
+    def is_exact(self, route: SpanRoute) -> bool:
         """Return whether the linear engine does it as Python does."""
         return not route.empty and not route.ends
 
@@ -277,7 +277,7 @@ class Extraction(Operation):
     def _is_whole(self) -> bool:
         return self.group == 0 or (self.group == ANY and groups_of(self.pattern)[0] == 0)
 
-    def is_exact(self, route: Route) -> bool:
+    def is_exact(self, route: SpanRoute) -> bool:
         return not self.last or not (route.empty or route.ends or (route.anchored and not self._is_whole))
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:

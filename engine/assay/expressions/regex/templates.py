@@ -125,11 +125,11 @@ class _Chain:
     """
 
     holes: tuple[tuple[int, ...], ...]
-    parts: tuple["_Part | None", ...]
+    parts: tuple["_TemplatePart | None", ...]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _TemplatePart:
     """A fixed part of a skeleton.
 
     Attributes:
@@ -265,7 +265,7 @@ _FARTHEST = 200
 """Longest reach of a part for which texts are cut."""
 
 
-def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | None:
+def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _TemplatePart | None:
     r"""Prepare the search for a fixed part; None if there is nothing to search for."""
     if not items and (after or before):
         return None
@@ -281,7 +281,7 @@ def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | No
         head = [(sre.AT, sre.AT_BEGINNING_STRING), _NEIGHBOUR[left]] if after else []
         tail = [_NEIGHBOUR[right], (sre.AT, sre.AT_END_STRING)] if before else []
         routes.append((left, right, route_of_tree(_sequence([*head, *items, *tail], state))))
-    return _Part(tuple(routes), reach)
+    return _TemplatePart(tuple(routes), reach)
 
 
 def _width(items: _Items, state: Any) -> int:
@@ -375,7 +375,7 @@ class _Search:
         return pl.DataFrame().select_seq(pl.concat_str(columns)).to_series() if len(columns) > 1 else columns[0]
 
 
-def _decide(texts: pl.Series, part: _Part, left: pl.Series, right: pl.Series) -> pl.Series:
+def _decide(texts: pl.Series, part: _TemplatePart, left: pl.Series, right: pl.Series) -> pl.Series:
     """Return whether the text beside a hole has what the part asks for; null where the linear engine cannot tell."""
     texts = texts.alias("text")
     if len(part.routes) == 1:
