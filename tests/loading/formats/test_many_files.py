@@ -34,9 +34,9 @@ OPENED = Counter()
 """Files that Python opened, by folder, while ``counted``."""
 
 
-def hear(event, given):
-    if OPENED.total() and event == "open" and isinstance(given[0], str | os.PathLike):
-        OPENED[str(Path(given[0]).parent)] += 1
+def hear(event, given, opened=OPENED):  # at the end of the process, modules have no names any more
+    if opened.total() and event == "open" and isinstance(given[0], str | os.PathLike):
+        opened[str(Path(given[0]).parent)] += 1
 
 
 sys.addaudithook(hear)  # for good: a hook cannot be taken away
