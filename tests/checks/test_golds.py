@@ -11,11 +11,12 @@ from cases import DATA, sized
 from hostile import hostile_pieces
 
 from assay import CHECKS, load_verifier, score
-from assay.checks.base import Check, GoldKind
+from assay.checks.base import Check, GoldCompared, GoldKind
 from assay.expressions.shared_columns import columns_read, layers, reading_column
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
+from assay.values.params import Params
 
 BY_TYPE = {check.type: check for check in CHECKS}
 
@@ -391,3 +392,35 @@ def test_a_class_may_say_how_it_takes_golds_in_the_former_words():
     assert Whole.golds == GoldKind(whole=True, of_lists=True, same_params=("at",))
     assert Worst.golds == GoldKind(whole=True, of_lists=True, same_params=("at",), worst=True)
     assert Check.golds == GoldKind()
+
+
+def test_a_type_with_golds_needs_no_expression():
+    class WordsParams(Params):
+        value: str
+
+    class SameWords(GoldCompared):
+        type = "same_words"
+        words = ("has the words {value}", "does not have the words {value}")
+        golds = GoldKind("value")
+        Params = WordsParams
+
+        def score(self, value, gold):
+            return float(sorted(value.split()) == sorted(gold.split()))
+
+        def score_expr(self, gold):
+            return None
+
+    checks = [{"type": "same_words", "value": {"column": "gold"}}, {"type": "same_words", "id": "own", "value": "b"}]
+    rows = [
+        {"completion": "b a", "gold": "a b"},
+        {"completion": "b", "gold": ["x", "b"]},
+        {"completion": "", "gold": "z"},
+    ]
+    spec = load_verifier({"checks": checks}, checks=[SameWords])
+    results = score(rows, spec)
+    assert results["feedback"].to_list() == [
+        'own: does not have the words "b"',
+        "",
+        'same_words: does not have the words "z"\nown: does not have the words "b"',
+    ]
+    assert results.drop("gold").to_dicts() == score_rows(rows, [spec])
