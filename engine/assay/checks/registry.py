@@ -1,10 +1,10 @@
 """The check types, each imported when it is used. To add one, write one class in one file and add one line here."""
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 from assay.checks.base import Check
+from assay.values.params import ImportedWhenUsed
 
 _CLASSES = {
     "task_expectations": "expectations:TaskExpectations",
@@ -46,23 +46,7 @@ _CLASSES = {
 }
 
 
-class _Builtin(Mapping[str, type[Check]]):
-    def __getitem__(self, name: str) -> type[Check]:
-        module, _, attribute = _CLASSES[name].partition(":")
-        check: type[Check] = getattr(import_module(f"assay.checks.{module}"), attribute)
-        return check
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
-
-    def __len__(self) -> int:
-        return len(_CLASSES)
-
-    def __contains__(self, name: object) -> bool:
-        return name in _CLASSES  # without an import
-
-
-BUILTIN: Mapping[str, type[Check]] = _Builtin()
+BUILTIN: Mapping[str, type[Check]] = ImportedWhenUsed("assay.checks", _CLASSES)
 """The check types of Assay by every name that specs may use; a class is imported when it is looked up."""
 
 CHECKS: tuple[type[Check], ...]

@@ -40,9 +40,6 @@ _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\
 _OPENING = ("{", "[")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NO_STRING = r"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"
-"""Matches how Polars' JSON path prints values other than strings; needs DOTALL in either engine."""
-LIKE_JSON = rf"(?s)\A{NO_STRING}\z"
 STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 """Matches a string that CPython accepts, with its quotes."""
 _ATOM = rf"(?:{STRING}|-?(?:0|[1-9][0-9]{{0,17}})(?:\.[0-9]{{1,18}})?(?:[eE][+-]?[0-9]{{1,3}})?|true|false|null)"

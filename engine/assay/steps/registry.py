@@ -1,11 +1,10 @@
 """The steps by name, each imported when it is used. To add one, write a class, and add a line here."""
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 from assay.steps.base import Step
-from assay.values.params import both_cases
+from assay.values.params import ImportedWhenUsed, both_cases
 
 _MODULES = {
     "afterThink": "parts:AfterThink",
@@ -37,26 +36,9 @@ _MODULES = {
 }
 
 
-class _Steps(Mapping[str, type[Step]]):
-    def __init__(self) -> None:
-        self._places = {spelling: place for name, place in _MODULES.items() for spelling in both_cases(name)}
-
-    def __getitem__(self, name: str) -> type[Step]:
-        module, _, attribute = self._places[name].partition(":")
-        step: type[Step] = getattr(import_module(f"assay.steps.{module}"), attribute)
-        return step
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places  # without an import
-
-
-STEPS: Mapping[str, type[Step]] = _Steps()
+STEPS: Mapping[str, type[Step]] = ImportedWhenUsed(
+    "assay.steps", {spelling: place for name, place in _MODULES.items() for spelling in both_cases(name)}
+)
 """The steps by every name that specs may use: names and aliases, in camelCase and snake_case."""
 
 STEP_TYPES: tuple[type[Step], ...]

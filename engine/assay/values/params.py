@@ -1,8 +1,9 @@
 """Params of checks and steps: plain data, read strictly."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar, get_args, get_origin
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -18,6 +19,7 @@ EXPECTED = {
     "dict": "an object",
 }
 """What a value should be, by what pydantic calls the kind."""
+_T = TypeVar("_T")
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -76,3 +78,29 @@ def _may_hold_objects(kind: Any) -> bool:
     if isinstance(kind, type) and issubclass(kind, dict | BaseModel):
         return True
     return any(map(_may_hold_objects, get_args(kind)))
+
+
+class ImportedWhenUsed(Mapping[str, _T]):
+    """The classes of a package by name, each imported when it is looked up.
+
+    Args:
+        package: The package.
+        places: Module and class of each name: ``parts:Tag``.
+    """
+
+    def __init__(self, package: str, places: Mapping[str, str]) -> None:
+        self._package, self._places = package, places
+
+    def __getitem__(self, name: str) -> _T:
+        module, _, attribute = self._places[name].partition(":")
+        found: _T = getattr(import_module(f"{self._package}.{module}"), attribute)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places  # without an import

@@ -101,7 +101,6 @@ def _widths(text: str, delimiter: str, *, whole: bool) -> list[int]:
 
 _HEAD = 1 << 16
 _LINE = "\n"
-_OBJECT = 'Each line must be a JSON object: {"completion": "…"}'
 
 MAGIC = {
     b"\xff\xfe": ("UTF-16 text", "Save it as UTF-8."),
