@@ -50,6 +50,7 @@ ROOMS = (
         "environments",
         "insight.training",
         "adapters",
+        "insight.evidence",
         "insight",
         "insight.reports",
         "",

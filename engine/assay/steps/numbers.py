@@ -5,7 +5,8 @@ The pattern names every character that it accepts, so the linear engine finds th
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import polars as pl
@@ -82,8 +83,11 @@ def _number_values(texts: pl.Series) -> pl.Series:
     return values.set(values.is_finite().not_(), None)
 
 
-def _is_finite(number: str) -> bool:
-    return number_value(number) is not None
+def numbers_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the numbers of a text begin and end, from the left; none beyond the greatest float."""
+    for match in _NUMBER.finditer(f" {text}"):
+        if number_value(match[0][1:]) is not None:
+            yield match.start(), match.end() - 1
 
 
 def _may_overflow(numbers: pl.Expr) -> pl.Expr:
@@ -134,12 +138,9 @@ class NumberStep(Step):
     )
 
     def row(self, text: str) -> str | None:
-        padded = f" {text}"
-        if self.params.at == "first":
-            numbers: Iterable[str] = (match[0] for match in _NUMBER.finditer(padded))
-        else:
-            numbers = reversed(_NUMBER.findall(padded))
-        return next((number[1:] for number in numbers if _is_finite(number[1:])), None)
+        numbers = numbers_in(text)
+        place = next(numbers, None) if self.params.at == "first" else next(iter(deque(numbers, maxlen=1)), None)
+        return None if place is None else text[slice(*place)]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         padded = pl.lit(" ") + texts
@@ -161,7 +162,7 @@ class Numbers(Step):
     )
 
     def row(self, text: str) -> list[str] | None:
-        return [number[1:] for number in _NUMBER.findall(f" {text}") if _is_finite(number[1:])] or None
+        return [text[start:end] for start, end in numbers_in(text)] or None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)
