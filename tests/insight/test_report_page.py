@@ -243,7 +243,7 @@ def test_all_that_is_known_of_a_check_can_be_read_without_the_script(plain):
         assert check["name"] in words
         assert percent(check["pass_rate"]) in words
         for reason in check["reasons"]:
-            assert reason["reason"] in words
+            assert reason["template"] in words
     assert "Needs a look" in text_of(page.root)
     assert any(text_of(item).strip() == "▲ short never fails" for item in page.find("li"))
     assert len(page.find("details")) > 5  # native elements: they open without a script

@@ -394,9 +394,9 @@ def test_reasons_that_a_check_joins_are_split_and_errors_count_rows():
     found = report(result_of("the frame", twice.lazy(), {"verifiers": [verifier]}))
     e, refund = found.checks
     pears, apples = e["reasons"]
-    assert ("pears" in pears["reason"], pears["rows"], pears["row"]) == (True, 2, 0)
-    assert ("apples" in apples["reason"], apples["rows"], apples["row"]) == (True, 1, 1)
-    assert "; " not in pears["reason"] + apples["reason"]
+    assert ("pears" in pears["template"], pears["rows"], pears["row"]) == (True, 2, 0)
+    assert ("apples" in apples["template"], apples["rows"], apples["row"]) == (True, 1, 1)
+    assert "; " not in pears["template"] + apples["template"]
     assert [reason["rows"] for reason in refund["reasons"]] == [1]
     assert (e["errors"], e["error_rate"], refund["errors"]) == (2, 1.0, 0)
     assert {example["line"] for example in found.examples["errors"]} == {"one", "two\nother: three"}

@@ -273,3 +273,27 @@ def test_rows_are_told_apart_by_values_of_any_type_or_the_option_is_refused(valu
     # what is not asked for by name is left out if it cannot tell rows apart
     named = result.drop("model", "task_id").rename({"x": "model"})
     assert assay.groups(named.with_columns(task_id=pl.lit("t")), k=1).table.height > 0
+
+
+def test_roles_and_effects(tmp_path):
+    checks = [
+        {"id": "g", "type": "contains", "value": "a", "gate": True},
+        {"id": "p", "type": "contains", "value": "b", "penalty": 0.1},
+        {"id": "w", "type": "contains", "value": "c", "weight": 3},
+        {"id": "any", "type": "any_of", "checks": [{"id": "x", "type": "contains", "value": "d"}]},
+    ]
+    pl.DataFrame({"completion": ["a", "b"]}).write_parquet(tmp_path / "rollouts.parquet")
+    assay.score_file(tmp_path / "rollouts.parquet", {"id": "v", "checks": checks}, tmp_path / "rewards.parquet")
+    found = {check.id: (check.role, check.effect) for check in open_result(tmp_path / "rewards.parquet").checks}
+    assert found == {
+        "g": ("gate", 1.0),
+        "p": ("penalty", 0.1),
+        "w": ("weight", 0.75),
+        "any": ("weight", 0.25),
+        "any.x": ("member", 0.25),
+    }
+
+
+def test_effects_are_equal_where_weights_are_unknown():
+    frame = pl.DataFrame({"reward": [1.0], "check/v/a": [1.0], "check/v/b": [0.5]})
+    assert [check.effect for check in open_result(frame).checks] == [0.5, 0.5]

@@ -437,3 +437,62 @@ def test_nothing_scored_and_the_same_bytes_for_the_same_input(tmp_path, worked):
     json.dumps(found.as_json(), allow_nan=False)
     one, two = (json.dumps(assay.whatif(worked, weights={"facts": 0.3}, rank="model").as_json()) for _ in range(2))
     assert (one, json.loads(one)["insight"]) == (two, 1)
+
+
+PASSES = {"type": "min_length", "value": 0}
+TEXTS = ["a b", "a", "b c", "c", "a b c", "", "x" * 30]
+A, B, C = ({"type": "contains", "value": letter} for letter in "abc")
+LOSSES = {
+    "gate, penalty": [{**A, "gate": True}, {**B, "penalty": 0.25}, {**C, "weight": 3}],
+    "groups": [
+        {"type": "any_of", "checks": [A, {"type": "all_of", "checks": [B, {**C, "negate": True}]}]},
+        {**B, "weight": 2},
+    ],
+    "inverse": [{"type": "none_of", "checks": [A, B]}, C],
+    "counted": [{"type": "at_least", "k": 2, "negate": True, "checks": [A, B, C]}, {**A, "gate": True}],
+    "graded": [
+        {"type": "mean", "threshold": 0.6, "checks": [{**A, "weight": 3}, B]},
+        {"type": "product", "checks": [B, C]},
+    ],
+    "condition": [{**A, "when": {"check": B}}, {"type": "min", "checks": [{**C, "when": {"check": A}}, B]}, C],
+}
+
+
+def leaves(checks, path=()):
+    for at, check in enumerate(checks):
+        yield (*path, at)
+        yield from leaves(check.get("checks", ()), (*path, at))
+
+
+def with_ids(checks):
+    return [
+        {**check, "id": f"k{at}", **({"checks": with_ids(check["checks"])} if "checks" in check else {})}
+        for at, check in enumerate(checks)
+    ]
+
+
+def passing(checks, path):
+    at, *rest = path
+    own = dict(checks[at])
+    if rest:
+        own["checks"] = passing(own["checks"], rest)
+    else:
+        kept = {name: own[name] for name in ("id", "weight", "gate", "penalty", "when") if name in own}
+        own = kept | PASSES
+    return [*checks[:at], own, *checks[at + 1 :]]
+
+
+@pytest.mark.parametrize("combine", ["mean", "min"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_are_what_checks_that_pass_every_row_add(name, combine, tmp_path):
+    rows = [{"completion": text} for text in TEXTS]
+    checks = with_ids(LOSSES[name])
+    pl.DataFrame(rows).write_parquet(tmp_path / "rollouts.parquet")
+    spec = {"id": "v", "combine": combine, "checks": checks}
+    assay.score_file(tmp_path / "rollouts.parquet", spec, tmp_path / "rewards.parquet")
+    found = {check["id"]: check["loss"] for check in assay.report(tmp_path / "rewards.parquet").checks}
+    mean = assay.score(rows, spec)["reward"].mean()
+    for path in leaves(checks):
+        ident = ".".join(f"k{at}" for at in path)
+        other = assay.score(rows, {**spec, "checks": passing(checks, path)})["reward"].mean()
+        assert found[ident] == pytest.approx(other - mean, abs=1e-12), ident

@@ -47,8 +47,11 @@ class ScoreColumn:
     Attributes:
         name: What people call it, and what its lines of feedback begin with: ``<check>``, or ``<verifier>/<check>``.
         id: Its id; that of the verifier where it has no checks.
-        weight: Its weight in the spec, or that of a rubric's member; None if unknown.
+        weight: Its weight in the spec, or that of a rubric's member, or the points of a penalty; None if unknown.
         coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
+        role: What its score does: ``weight``, ``gate``, ``penalty``, or ``member`` of a group.
+        effect: How much of the reward is at stake: its share of the weights, 1 for a gate, the points of a penalty, in a group that of
+            the group; equal shares where the weights are unknown.
         group: Id of the group it is in.
         title: What its spec calls it for people.
     """
@@ -63,6 +66,8 @@ class ScoreColumn:
     coefficient: float | None = None
     group: str = ""
     title: str = ""
+    role: str = "weight"
+    effect: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +295,9 @@ def _checks(
     several = len(verifiers) > 1
     for verifier, form in zip(verifiers, forms_of(provenance, name) if verifiers else (), strict=True):
         checks += _recorded_checks(verifier, form, 1 / len(verifiers), several=several)
-    checks = checks or list(_checks_by_columns(schema))
+    if not checks:
+        found = list(_checks_by_columns(schema))
+        checks = [replace(check, effect=1 / len(found)) for check in found]
     labels = {f"{check.name}: ": check.name for check in checks if check.name}
     for verifier in verifiers:  # rows that name functions: no column, but lines
         owner = f"{verifier['id']}/" if several else ""
@@ -311,17 +318,21 @@ def _recorded_checks(
         own = next(iter(weights), "")
         name = own if kind == FUNCTION or not several else f"{ident}/{own}" if own else ident
         weight = 1.0 if weight is None else weight
-        yield ScoreColumn(name or ident, _SCORE + ident, ident, ident, kind, weight, coefficient=share)
+        column = ScoreColumn(name or ident, _SCORE + ident, ident, ident, kind, weight, coefficient=share)
+        yield replace(column, effect=abs(share))
         return
     is_linear = not {"combine", "range"} & {*form}
-    nested = [("", check) for check in form.get("checks", ())]
-    is_linear &= not any({"gate", "penalty", "when", "checks"} & {*check} for _, check in nested)
-    total = sum(weights.values())
+    top = form.get("checks", ())
+    is_linear &= not any({"gate", "penalty", "when", "checks"} & {*check} for check in top)
+    total = sum(abs(weights.get(check["id"], 0.0)) for check in top if _role(check) == "weight")
+    nested = [("", 0.0, check) for check in top]
     while nested:
-        group, check = nested.pop(0)
-        own = check["id"]
-        nested[:0] = [(own, part) for part in check.get("checks", ())]
+        group, effect, check = nested.pop(0)
+        own, role = check["id"], "member" if group else _role(check)
         weight = weights.get(own, float(check.get("weight", 0.0)))
+        if not group:
+            effect = share * {"gate": 1.0, "penalty": weight}.get(role, abs(weight) / total if total else 0.0)
+        nested[:0] = [(own, effect, part) for part in check.get("checks", ())]
         yield ScoreColumn(
             f"{ident}/{own}" if several else own,
             f"{_CHECK}{ident}/{own}",
@@ -333,7 +344,13 @@ def _recorded_checks(
             coefficient=0.0 if group else share * weight / total if is_linear and total else None,
             group=group,
             title=titled(str(check.get("name", "")), str(check.get("description", ""))),
+            role=role,
+            effect=effect,
         )
+
+
+def _role(check: Mapping[str, Any]) -> str:
+    return next((role for role in ("gate", "penalty") if role in check), "weight")
 
 
 def _checks_by_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:

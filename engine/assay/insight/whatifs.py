@@ -16,17 +16,18 @@ from typing import Any, NamedTuple, Unpack
 import polars as pl
 
 from assay.aggregating.aggregate import reward_steps, run_passes_expr, verifier_steps
-from assay.aggregating.columns import UNSCORED, check_column, hidden, score_column
+from assay.aggregating.columns import UNSCORED, check_column, error_column, hidden, score_column
 from assay.aggregating.combining import OVERFLOW
-from assay.aggregating.pipeline import NO_CHECK, is_nullable, none_applies_expr
+from assay.aggregating.pipeline import NO_CHECK, group_exprs, is_nullable, none_applies_expr
 from assay.checks.base import Check, Traits
+from assay.checks.groups import GROUPS, LengthScaled
 from assay.checks.registry import BUILTIN
-from assay.errors import InputError, UsageError, counted, printable
+from assay.errors import AssayError, InputError, UsageError, counted, printable
 from assay.expressions.shared_columns import exactly
 from assay.insight.diffing import Diff, changes
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
-from assay.insight.results import ROW, Result, as_data, names_of, open_result
-from assay.insight.stats import fixed_mean, fixed_sums
+from assay.insight.results import ROW, Result, ScoreColumn, as_data, names_of, open_result
+from assay.insight.stats import finite, fixed_mean, fixed_sums
 from assay.loading.formats.reading import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
@@ -490,6 +491,72 @@ def write_rewards(
     return root
 
 
+def losses(result: Result) -> dict[str, float]:
+    """Return by how much the mean reward would rise if every row passed a check that runs on it, by the name of the check.
+
+    Left out are checks whose scores do not tell, such as those of a group that counts lengths; all of them where the rewards are not
+    made of the scores as the footer says.
+    """
+    try:
+        change = _changed(result, None, None, (), None)
+        groups = [_groups_of(form) for form in change.forms]
+    except AssayError:
+        return {}
+    members = [check.column for check in result.checks if check.group]
+    rows = _patterns(change, members)[0].lazy().with_columns(pl.lit(None, dtype=pl.String).alias(UNSCORED))
+    mean, found = _mean_reward(rows, change.before), dict[str, float]()
+    for check in result.checks:
+        around = [(one, spec) for one in groups if one for spec in one.nodes if _holds(one, spec, check)]
+        if check.group and check.group not in {spec.id for _, spec in around}:
+            continue
+        score = pl.col(hidden(check.column))
+        passing = rows.with_columns(pl.when(score.is_not_null()).then(1.0).alias(hidden(check.column)))
+        for verifier, spec in reversed(around):
+            passing = _regrouped(passing, verifier, spec)
+        if mean is not None and (other := _mean_reward(passing, change.before)) is not None:
+            found[check.name] = other - mean
+    return found
+
+
+def _holds(verifier: VerifierSpec, spec: CheckSpec, check: ScoreColumn) -> bool:
+    return verifier.id == check.verifier and bool(spec.parts) and check.id.startswith(f"{spec.id}.")
+
+
+def _mean_reward(patterns: pl.LazyFrame, verifiers: Sequence[VerifierSpec]) -> float | None:
+    reward, rows = pl.col(f"{_NOW}reward"), pl.col(ROW)
+    made = _rewarded(patterns, verifiers, _NOW).filter(reward.is_not_null())
+    mean = made.select((reward * rows).sum() / rows.sum()).collect().item()
+    return None if mean is None else finite(mean)
+
+
+_REGROUPED = {group.type for group in GROUPS} - {LengthScaled.type}
+"""Groups whose score is made of those of their checks alone."""
+
+
+def _groups_of(form: Mapping[str, Any]) -> VerifierSpec | None:
+    """Return the groups of a verifier over stored scores; None if it has none."""
+
+    def stored(check: Mapping[str, Any]) -> dict[str, Any]:
+        if "checks" not in check or check["type"] not in _REGROUPED:
+            return {"id": check["id"], "weight": check.get("weight", 1.0), "type": _StoredAtTimes.type}
+        names = ("id", "type", "weight", "params", "negate", "threshold")
+        own = {name: check[name] for name in names if name in check}
+        return own | {"checks": [*map(stored, check["checks"])]}
+
+    checks = [stored(check) | {"weight": 1.0} for check in spec_of(form)["checks"] if "checks" in check]
+    return verifier_in_footer({"id": form["id"], "checks": checks}, checks=(_StoredAtTimes,)) if checks else None
+
+
+def _regrouped(rows: pl.LazyFrame, verifier: VerifierSpec, spec: CheckSpec) -> pl.LazyFrame:
+    """Make the score of a group anew from those of its checks, none of which has an error."""
+    assert spec.group is not None  # noqa: S101  (only groups come here)
+    no_error = pl.lit(None, dtype=pl.String)
+    rows = rows.with_columns(no_error.alias(error_column(verifier, part)) for part in spec.runnable)
+    for layer in group_exprs(verifier, spec, spec.group):
+        rows = rows.with_columns(layer)
+    return rows
+
+
 def _provenance(change: _Change, command: str) -> dict[str, Any]:
     """Return the provenance of the new result: that of the stored one with the changed verifiers."""
     old, verifiers = change.result.provenance, []
@@ -541,13 +608,17 @@ def _coefficients(parts: Sequence[_Counted]) -> list[float]:
     return [part.share if part.spec is None else part.share * share for part, share in zip(parts, shares, strict=True)]
 
 
-def _patterns(change: _Change) -> tuple[pl.DataFrame, bool]:
-    """Return the distinct combinations of scores and how many scored rows have each, and whether they are of a sample."""
+def _patterns(change: _Change, columns: Sequence[str] = ()) -> tuple[pl.DataFrame, bool]:
+    """Return the distinct combinations of scores and how many scored rows have each, and whether they are of a sample.
+
+    ``columns`` are more scores to tell apart: those of the checks in groups.
+    """
     result, parts, is_sample = change.result, _parts(change.before), False
-    names = [hidden(part.column) for part in parts]
+    more = [exactly(column).cast(pl.Float64).alias(hidden(column)) for column in columns]
+    names = [*(hidden(part.column) for part in parts), *map(hidden, columns)]
 
     def scored(rows: pl.LazyFrame) -> pl.LazyFrame:
-        return _with_scores(rows, parts).filter(pl.col("reward").is_not_null()).select(names)
+        return _with_scores(rows, parts).with_columns(more).filter(pl.col("reward").is_not_null()).select(names)
 
     frame = scored(result.frame)
     if result.rows > _SAMPLE:

@@ -18,15 +18,15 @@ from assay.values.params import Params
 
 _BEFORE = "[^0-9A-Za-z_)]"
 _SIGN = "[-+\u2212]?[$€£¥]?"
-_VALUE = (
+NUMBER_VALUE = (
     rf"{_SIGN}(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
     rf"|{_SIGN}\.[0-9]+"
 )
-NUMBER = f"{_BEFORE}(?:{_VALUE})"
+NUMBER = f"{_BEFORE}(?:{NUMBER_VALUE})"
 """A number and the character before it, in either engine; a text begins as if after a space."""
 
 _NUMBER = re.compile(NUMBER)
-_ALONE = re.compile(rf"\s*({_VALUE})[ \u00a0\u202f]?[%€$£¥]?\.?\s*")
+_ALONE = re.compile(rf"\s*({NUMBER_VALUE})[ \u00a0\u202f]?[%€$£¥]?\.?\s*")
 """A number with what may stand beside it in a gold: ``50%``, ``5 €``, ``1,000.``."""
 _LARGE_EXPONENT = r"[eE]\+?[0-9]{3}"
 _LONGEST_FINITE = 200
@@ -145,7 +145,9 @@ class NumberStep(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         padded = pl.lit(" ") + texts
         if self.params.at == "first":
-            return _finite(self, texts, padded.str.extract(f"{_BEFORE}({_VALUE})", 1), _may_overflow(pl.col("found")))
+            return _finite(
+                self, texts, padded.str.extract(f"{_BEFORE}({NUMBER_VALUE})", 1), _may_overflow(pl.col("found"))
+            )
         number = padded.str.extract_all(NUMBER).list.last().str.slice(1)
         return _finite(self, texts, number, _may_overflow(pl.col("found")))
 

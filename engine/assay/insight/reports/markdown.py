@@ -182,7 +182,7 @@ def _named(check: Mapping[str, Any]) -> str:
 
 def _reasons(checks: Sequence[Mapping[str, Any]]) -> str:
     rows = [
-        [_name(check["name"]), _one_line(reason["reason"]), count(reason["rows"]), count(reason["row"])]
+        [_name(check["name"]), _one_line(reason["template"]), count(reason["rows"]), count(reason["row"])]
         for check in checks
         for reason in check["reasons"]
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.aggregating.templates import template_expr
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.shared_columns import exactly
@@ -30,6 +31,7 @@ from assay.insight.reports.numbers import (
     summary_of,
 )
 from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
+from assay.insight.whatifs import losses
 from assay.names import TEXT
 from assay.spec.canonical import forms_of
 
@@ -247,7 +249,7 @@ def _note(columns: ReportColumns, summary: Mapping[str, Any], notes: list[str]) 
 
 def _checks(columns: ReportColumns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
     result = columns.result
-    reasons, errors = _reasons(result), _errors(result)
+    reasons, errors, lost = _reasons(result), _errors(result), _losses(result)
     entries, failures, failing = [], [], []
     for check, scores in score_columns(result, result.checks):
         numbers = numbers_of(scores, check.coefficient, columns)
@@ -256,6 +258,7 @@ def _checks(columns: ReportColumns) -> tuple[list[dict[str, Any]], list[Failures
         entries.append(
             _described(check)
             | numbers
+            | {"loss": lost.get(check.name, _loss(check, numbers, columns.scored))}
             | {"errors": failed, "error_rate": rate, "status": status_of(numbers)}
             | {"reasons": reasons.get(check.name, [])}
         )
@@ -264,22 +267,38 @@ def _checks(columns: ReportColumns) -> tuple[list[dict[str, Any]], list[Failures
     return entries, failures, failing
 
 
+def _losses(result: Result) -> dict[str, float]:
+    """Return ``losses`` where a check's is not plain from its mean."""
+    is_linear = all(check.coefficient is not None and not check.group for check in result.checks)
+    return {} if is_linear else losses(result)
+
+
+def _loss(check: ScoreColumn, numbers: Mapping[str, Any], scored: int) -> float | None:
+    if check.coefficient is None or check.group or numbers["mean"] is None or not scored:
+        return None
+    return float(check.coefficient * (1 - numbers["mean"]) * numbers["rows"] / scored)
+
+
 def _described(check: ScoreColumn) -> dict[str, Any]:
-    names = ("name", "verifier", "id", "type", "weight", "required", "coefficient", "group", "title")
-    return {name: getattr(check, name) for name in names}
+    names = ("name", "verifier", "id", "type", "role", "weight", "required", "coefficient", "effect", "group", "title")
+    fields = {name: getattr(check, name) for name in names}
+    points = {"weight": None, "penalty": check.weight if check.role == "penalty" else None}
+    return fields | (points if check.role in ("gate", "penalty") else {"penalty": None})
 
 
 def _reasons(result: Result) -> dict[str, list[dict[str, Any]]]:
-    lines = result.lines("feedback").filter(pl.col("check").is_not_null())
+    lines = result.lines("feedback").filter(pl.col("check").is_not_null()).with_row_index("line")
     joints = {check.name: _JOINTS[check.type] for check in result.checks if check.type in _JOINTS}
     parts = [lines.filter(pl.col("check").is_in(list(joints)).not_())]
     for name, joint in joints.items():
         parts.append(lines.filter(check=name).with_columns(pl.col("text").str.split(joint)).explode("text"))
-    together = pl.concat(parts).group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
-    together = together.sort("rows", "row", "text", descending=[True, False, False])
+    templates = pl.concat(parts).with_columns(template_expr(pl.col("text")).alias("template"))
+    templates = templates.unique(["line", "template"])
+    together = templates.group_by("check", "template").agg(pl.col("rows").sum(), pl.col("row").min())
+    together = together.sort("rows", "row", "template", descending=[True, False, False])
     found: dict[str, list[dict[str, Any]]] = {}
-    for check, text, rows, row in together.group_by("check", maintain_order=True).head(_REASONS).iter_rows():
-        found.setdefault(check, []).append({"reason": text, "rows": rows, "row": row})
+    for check, words, rows, row in together.group_by("check", maintain_order=True).head(_REASONS).iter_rows():
+        found.setdefault(check, []).append({"template": words, "rows": rows, "row": row, "examples": []})
     return found
 
 

@@ -1,0 +1,19 @@
+"""Reasons and errors without what differs from row to row, so that those of one kind count as one."""
+
+import polars as pl
+
+from assay.steps.numbers import NUMBER_VALUE
+
+_QUOTED = r'(?s)"(?:[^"\\]|\\.)*"'
+# a number in a text comes after no letter, digit or bracket; a quoted text is one word by then
+_NUMBER = rf"(^|[^0-9A-Za-z_)])(?:{NUMBER_VALUE})"
+
+
+def template_expr(text: pl.Expr) -> pl.Expr:
+    """``template`` as an expression over a String column."""
+    return text.str.replace_all(_QUOTED, "…").str.replace_all(_NUMBER, "${1}…")
+
+
+def template(text: str) -> str:
+    """Return a reason or an error with its quoted texts and numbers as ``…``: ``the number is …, expected …``."""
+    return str(pl.select(template_expr(pl.lit(text))).item())
