@@ -1,5 +1,6 @@
 """Pages of the site that are kept outside docs/: README.md is its front page."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Have links lead within the site: all of its pages are beside one another."""
+    """Have links lead within the site: the pages from outside are at its top."""
     for name, source in OUTSIDE.items():
-        markdown = markdown.replace(f"](../{source}", f"]({name}")
+        markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(source)}", rf"](\1{name}", markdown)
     return markdown.replace("](docs/", "](")
