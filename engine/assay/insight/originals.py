@@ -38,7 +38,7 @@ def originals(
     if COMPLETION in result.schema:
         wanted = [name for name in columns if name in result.schema]
         text = _text(result, result.schema[COMPLETION])
-        return result.collect(_some(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
+        return result.collect(some_rows(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
     sources = files_of(result.provenance)
     if not sources:
         return NO_TEXTS, "the result does not say what it was made from"
@@ -54,7 +54,21 @@ def _text(result: Result, dtype: Any) -> pl.Expr:
     return completion_text_expr(COMPLETION, dtype, any_role=any_role).alias(TEXT)
 
 
-def _some(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
+_MOST_SLICES = 64
+"""Runs of rows that are fetched one by one, which reads a part of a large file only."""
+
+
+def some_rows(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
+    """Return rows of a result's numbered frame, each once, in order of their numbers."""
+    wanted = pl.Series(sorted({*rows}), dtype=pl.UInt32)
+    runs = pl.DataFrame({"row": wanted}).group_by(wanted - pl.int_range(len(wanted), eager=True), maintain_order=True)
+    ends = runs.agg(pl.col("row").first().alias("first"), pl.len()).select("first", "len").rows() if rows else []
+    if not 0 < len(ends) <= _MOST_SLICES:
+        return _filtered(frame, rows)
+    return pl.concat([frame.slice(first, length) for first, length in ends])
+
+
+def _filtered(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
     return frame.filter(pl.col(ROW).is_in(pl.Series(sorted({*rows}), dtype=pl.UInt32).implode())).sort(ROW)
 
 
@@ -72,9 +86,9 @@ def _of(
     shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
     wanted = [name for name in columns if name in schema and name not in shared]
     text = _text(result, schema[COMPLETION])
-    frame = _some(opened.frame.with_row_index(ROW), rows)
+    frame = _filtered(opened.frame.with_row_index(ROW), rows)
     texts = result.collect(frame.select(ROW, text, *map(exactly, dict.fromkeys([*shared, *wanted]))))
-    kept = result.collect(_some(result.numbered, rows).select(ROW, *map(exactly, shared)))
+    kept = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, shared)))
     for name in shared:
         there = dict(zip(texts[ROW], texts[name].to_list(), strict=True))
         for row, here in zip(kept[ROW], kept[name].to_list(), strict=True):

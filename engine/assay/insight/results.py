@@ -123,9 +123,12 @@ class Result:
 
     @property
     def state(self) -> pl.Expr:
-        """One of ``STATES``."""
-        words = pl.when(pl.col("reward").is_null()).then(pl.lit("unscored"))
-        return words.when("passed").then(pl.lit("pass")).otherwise(pl.lit("fail")).cast(pl.Enum(STATES))
+        """One of ``STATES``; ``scored`` in place of the first two where there is no column ``passed``."""
+        scored = pl.lit("scored")
+        if "passed" in self.schema:
+            scored = pl.when("passed").then(pl.lit("pass")).otherwise(pl.lit("fail"))
+        words = pl.when(pl.col("reward").is_null()).then(pl.lit("unscored")).otherwise(scored)
+        return words.cast(pl.Enum((*STATES, "scored")))
 
     @property
     def length(self) -> pl.Expr | None:

@@ -18,7 +18,7 @@ from assay.expressions.json import loads
 from assay.expressions.readable import readable
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
-from assay.insight.originals import HOW, originals
+from assay.insight.originals import HOW, originals, some_rows
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.loading.formats.files import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
@@ -166,9 +166,6 @@ def _pattern(text: str, pattern: str, check: str) -> list[tuple[int, int, str]]:
 
 _KEYS = ("rollout_id", "sample_idx", "id")
 _VERDICTS = ("reward", "passed", "feedback", "error")
-_MOST_SLICES = 64
-"""Rows that are fetched one by one, which reads a part of a large file only."""
-
 _LONGEST_WHERE = 2_000
 
 
@@ -299,7 +296,7 @@ def show(
     kept = _filters(opened, failed, passed, where, row, notes)
     matching = opened.rows if not kept else int(opened.collect(opened.numbered.filter(*kept).select(pl.len())).item())
     chosen = _chosen(opened, kept, sort, limit, random) if matching else []
-    cards, note = _cards(opened, chosen, columns, rollouts)
+    cards, note = cards_of(opened, chosen, columns, rollouts)
     return Cards(opened.name, opened.rows, matching, cards, (*notes, *([note] if note else [])))
 
 
@@ -320,7 +317,7 @@ def _filters(
     ]
     kept = [score == 1.0 if is_pass else score != 1.0 for score, is_pass in scores]
     kept += [pl.col(ROW).is_in(pl.Series(sorted({*rows}), dtype=pl.UInt32).implode())] if rows else []
-    return kept + [_condition(result, text, notes) for text in where]
+    return kept + [condition(result, text, notes) for text in where]
 
 
 _TOKENS = re.compile(
@@ -329,7 +326,9 @@ _TOKENS = re.compile(
 _QUERIES = ("select", "with", "table", "values")
 
 
-def _condition(result: Result, text: str, notes: list[str]) -> pl.Expr:
+def condition(result: Result, text: str, notes: list[str]) -> pl.Expr:
+    """Return an SQL expression over the columns as a condition, and note what is taken otherwise than it is written."""
+
     def refused(why: str, hint: str = "") -> UsageError:
         shown = text if len(text) <= 200 else f"{text[:200]}…"  # noqa: PLR2004
         columns = f"Columns: {listed(list(result.schema))}"
@@ -350,17 +349,17 @@ def _condition(result: Result, text: str, notes: list[str]) -> pl.Expr:
     if re.search(r"\(\s*from\b", text, re.IGNORECASE):
         raise refused("queries are not part of an expression over the columns")
     try:
-        condition = pl.sql_expr(_TOKENS.sub(token, text))
-        names = [name for name in condition.meta.root_names() if name not in result.schema]
+        kept = pl.sql_expr(_TOKENS.sub(token, text))
+        names = [name for name in kept.meta.root_names() if name not in result.schema]
         if names:
             as_text = f"A text stands in quotes: '{names[0]}'"
             raise refused(f"no column is called `{names[0]}`", did_you_mean(names[0], result.schema) or as_text)
-        dtype = pl.LazyFrame(schema=result.schema).select(condition.alias("kept")).collect().schema["kept"]
+        dtype = pl.LazyFrame(schema=result.schema).select(kept.alias("kept")).collect().schema["kept"]
     except (PolarsError, PanicException, ColumnNotFoundError) as error:
         raise refused(first_line(error), _mended(text, result.schema)) from None
     if dtype not in (pl.Boolean, pl.Null):
         raise refused(f"is {dtype}, not a condition")
-    return condition
+    return kept
 
 
 _COMPARED = re.compile(
@@ -402,8 +401,11 @@ def _chosen(result: Result, kept: Sequence[pl.Expr], sort: Sequence[str], limit:
     return list(result.collect(frame.select(ROW).head(limit))[ROW])
 
 
-def _cards(result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any) -> tuple[tuple[Card, ...], str]:
-    keys = result.columns(columns, "--columns") or _keys(result)
+def cards_of(
+    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None
+) -> tuple[tuple[Card, ...], str]:
+    """Return rows as cards, in the order of their numbers given; and why there are no texts, or ``""``."""
+    keys = result.columns(columns, "--columns") or keys_of(result)
     looked_for = sought(result)
     texts, why = originals(result, rows, looked_for.columns, rollouts)
     names = [name for name in (*_VERDICTS, *keys, *looked_for.columns) if name in result.schema]
@@ -417,20 +419,15 @@ def _cards(result: Result, rows: Sequence[int], columns: Sequence[str], rollouts
     ), f"no texts: {why}; {HOW}" if why else ""
 
 
-def _keys(result: Result) -> tuple[str, ...]:
+def keys_of(result: Result) -> tuple[str, ...]:
+    """Return the columns that tell people which row it is."""
     names = (*result.groups(result.tasks()), *(name for name in _KEYS if name in result.schema))
     return tuple(dict.fromkeys(names))
 
 
 def _fetched(result: Result, rows: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
-    scored = pl.when(pl.col("reward").is_null()).then(pl.lit("unscored")).otherwise(pl.lit("scored"))
-    state = result.state if "passed" in result.schema else scored
     values = (readable(exactly(name), result.schema[name], as_text=True)[0].alias(name) for name in names)
-    columns = result.numbered.select(ROW, *values, state.alias(HIDDEN + "state"))
-    if len(rows) <= _MOST_SLICES:
-        parts = [columns.slice(row, 1) for row in rows]
-        return result.collect(pl.concat(parts) if parts else columns.head(0))
-    return result.collect(columns.filter(pl.col(ROW).is_in(pl.Series(sorted(rows), dtype=pl.UInt32).implode())))
+    return result.collect(some_rows(result.numbered.select(ROW, *values, result.state.alias(HIDDEN + "state")), rows))
 
 
 def _card(result: Result, values: dict[str, Any], keys: Sequence[str], looked_for: Any) -> Card:
