@@ -1,0 +1,176 @@
+"""What a check reads on a row and what it expects there, without scoring the row."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.calls.limits import Limits
+from assay.checks.base import Check, is_builtin
+from assay.checks.golds import GoldCheck
+from assay.checks.registry import BUILTIN
+from assay.errors import SpecError
+from assay.insight.evidence.relations import near, occurrences
+from assay.names import COMPLETION, NATIVE
+from assay.spec.canonical import spec_of
+from assay.spec.check import CheckSpec
+from assay.spec.verifier import verifier_in_footer
+from assay.steps.subject import SubjectText
+from assay.values.references import gold_text
+
+_EDGES = ("starts_with", "ends_with")
+_COMPARED = ("equals", "number", "number_range", "choice", "list_equals", "similarity", "math", *_EDGES)
+"""Types that compare what they read."""
+_SEARCHED = ("contains", "contains_any", "contains_all")
+_NEAR = ("equals", "number", "math")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a check reads on a row.
+
+    Attributes:
+        read: The text that it compares; None if it searches, or has nothing to read.
+        found_nothing: Whether the source has no text, or the steps find nothing in it.
+        expected: The texts of its golds.
+        near: How ``read`` relates to one of them, where the check fails: see ``relations``.
+    """
+
+    read: str | None = None
+    found_nothing: bool = False
+    expected: tuple[str, ...] = ()
+    near: str | None = None
+
+
+class CheckReader:
+    """Reads as a check does; ``spec`` is a check of a type of Assay, no group."""
+
+    def __init__(self, spec: CheckSpec) -> None:
+        check = spec.check
+        assert check is not None  # noqa: S101  (``reader_of`` sees to it)
+        self.spec, self.check = spec, check
+        self.type = check.type
+        self.bare: Check = check.brought.bare if isinstance(check, GoldCheck) else check
+        """The check with its params, those that rows bring left out."""
+
+    @property
+    def source(self) -> str:
+        """The name of the text that it reads."""
+        source = self.spec.subject and self.spec.subject.source
+        return str(source) if source else COMPLETION
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads beside the text of the completion."""
+        traits, references = self.check.traits, self.spec.references
+        columns = (column for reference in references for column in reference.columns)
+        return tuple(dict.fromkeys((*traits.reads, *traits.may_read, *columns)))
+
+    @property
+    def is_cased(self) -> bool:
+        """Whether case matters where it compares."""
+        return bool(getattr(self.bare.params, "case_sensitive", True))
+
+    @property
+    def _strips(self) -> bool:
+        return bool(getattr(self.bare.params, "strip", False))
+
+    def text(self, row: Mapping[str, Any]) -> str | None:
+        """Return the text that it reads, before its steps."""
+        source = self.spec.subject and self.spec.subject.source
+        return source.row(row) if source else row[COMPLETION]
+
+    def value(self, row: Mapping[str, Any]) -> SubjectText:
+        """Return what its steps make of that text."""
+        return SubjectText(row[COMPLETION]) if self.spec.subject is None else self.spec.subject.row(row)
+
+    def expected(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the texts of its golds, each once."""
+        if self.type not in (*_COMPARED, *_SEARCHED) or not self.bare.golds.param:
+            return ()
+        if isinstance(self.check, GoldCheck):
+            golds = self.check.brought.stepped(row)
+        else:
+            golds = [getattr(self.check.params, self.check.golds.param)]
+        return tuple(dict.fromkeys(text for gold in golds for text in self._texts(gold)))
+
+    def _texts(self, gold: Any) -> list[str]:
+        if self.type == "list_equals" and isinstance(gold, str):
+            (split,) = self.bare.subject()[1]
+            return [*(split.row(gold) or ())]
+        return [*map(gold_text, gold)] if isinstance(gold, list) else [gold_text(gold)]
+
+    def read(self, row: Mapping[str, Any], *, passes: bool = False) -> Reading:
+        """Return what it reads on a row with the text of its completion."""
+        subject, expected = self.value(row), self.expected(row)
+        read = self.compared(subject.value, expected)
+        is_near = read is not None and not passes and not self.spec.negate and self.type in _NEAR
+        return Reading(read, bool(subject.nothing), expected, near(read or "", *expected) if is_near else None)
+
+    def compared(self, value: Any, expected: Sequence[str]) -> str | None:
+        """Return the text that it compares, given what its steps make."""
+        if value is None or self.type not in _COMPARED:
+            return None
+        if self.type in _EDGES:
+            start, end = self.edge(value, expected)
+            return str(value[start:end])
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    def edge(self, value: str, expected: Sequence[str]) -> tuple[int, int]:
+        """Return the part of a text that ``starts_with`` or ``ends_with`` compares: as long as the gold that holds, else the longest."""
+        strips = self._strips
+        golds = [gold.strip() if strips else gold for gold in expected]
+        held = [gold for gold in golds if self.bare.score(value, gold)]  # type: ignore[attr-defined]
+        size = max(map(len, held or golds), default=0)
+        start = len(value) - len(value.lstrip()) if strips else 0
+        end = len(value.rstrip()) if strips else len(value)
+        if self.type == "ends_with":
+            return max(start, end - size), end
+        return min(start, end), max(min(start + size, end), min(start, end))
+
+    def gold_places(self, text: str, gold: str) -> Iterator[tuple[int, int]]:
+        """Yield where a gold stands in a text by itself; in lower case, where case does not matter, in ``text.lower()``."""
+        gold = gold.strip() if self._strips else gold
+        return occurrences(text, gold) if self.is_cased else occurrences(text.lower(), gold.lower())
+
+    def occurs(self, row: Mapping[str, Any], gold: str) -> bool:
+        """Return whether a gold stands somewhere in the text that it reads, before the steps."""
+        text = self.text(row)
+        return text is not None and any(True for _ in self.gold_places(text, gold))
+
+
+def reader_of(spec: CheckSpec) -> CheckReader | None:
+    """Return what reads as a check does; None for a check that is not of a type of Assay, for a group, and for one that cannot run."""
+    usable = spec.check is not None and not spec.parts and not spec.broken and is_builtin(spec.check)
+    return CheckReader(spec) if usable else None
+
+
+def readers_of(forms: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], CheckReader]:
+    """Return what reads as the checks of a result do, by the ids of verifier and check.
+
+    Args:
+        forms: The canonical forms of its verifiers: ``Result.forms``. Only checks of Assay's own types are read from them, without
+            their conditions; nothing is imported.
+    """
+    readers = {}
+    for form in forms:
+        for check in _leaves(form.get("checks", ())) if form["kind"] == NATIVE else ():
+            if (reader := _stored_reader(check)) is not None:
+                readers[form["id"], check["id"]] = reader
+    return readers
+
+
+def _leaves(checks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for check in checks:
+        yield from _leaves(check["checks"]) if check.get("checks") else (check,)
+
+
+def _stored_reader(form: Mapping[str, Any]) -> CheckReader | None:
+    if form["type"] not in BUILTIN:
+        return None
+    plain = {name: value for name, value in form.items() if name != "when"} | {"id": "check"}
+    try:
+        (spec,) = verifier_in_footer(spec_of({"checks": [plain]})).checks
+    except SpecError:
+        return None
+    return reader_of(spec.within(Limits()))
