@@ -52,6 +52,7 @@ ROOMS = (
         "adapters",
         "insight.evidence",
         "insight",
+        "insight.findings",
         "insight.reports",
         "",
         "cli",

@@ -14,7 +14,8 @@ from insight_cases import golden, golden_rows
 import assay
 from assay import InputError, UsageError
 from assay.insight import stats
-from assay.insight.reports.numbers import columns_of, failures_of, histogram_of, numbers_of, pairs_of, status_of
+from assay.insight.findings.columns import columns_of
+from assay.insight.reports.numbers import failures_of, histogram_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.reporting import report
 from assay.insight.results import open_result, result_of
 from assay.thresholds import set_to

@@ -12,21 +12,17 @@ from assay.aggregating.templates import template_expr
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.shared_columns import exactly
+from assay.insight.findings.columns import Keys, ResultColumns, columns_of, numbered, score_columns
 from assay.insight.originals import HOW, NO_TEXTS, originals
 from assay.insight.reports.numbers import (
     MOST_PAIRED,
     Failures,
-    Keys,
-    ReportColumns,
     by_keys,
-    columns_of,
     drift_of,
     failures_of,
     histogram_of,
-    numbered,
     numbers_of,
     pairs_of,
-    score_columns,
     status_of,
     summary_of,
 )
@@ -38,7 +34,7 @@ from assay.spec.canonical import forms_of
 _BITS = 32
 
 
-def worst_rows(columns: ReportColumns, failing: Sequence[pl.Series], most: int) -> list[tuple[int, int]]:
+def worst_rows(columns: ResultColumns, failing: Sequence[pl.Series], most: int) -> list[tuple[int, int]]:
     """Return rows and how many rows fail the same checks: for each set, commonest first, the row of the least reward."""
     keys = {f"k{at}": _packed(failing[at : at + _BITS]) for at in range(0, len(failing), _BITS)}
     frame = pl.DataFrame(
@@ -62,7 +58,7 @@ def _packed(failing: Sequence[pl.Series]) -> pl.Series:
     return bits
 
 
-def best_rows(columns: ReportColumns, most: int) -> list[int]:
+def best_rows(columns: ResultColumns, most: int) -> list[int]:
     """Return the rows of the greatest rewards, of different tasks as far as there are tasks."""
     task = {} if columns.task is None else {"task": columns.task.codes}
     rows = pl.int_range(columns.rows, dtype=pl.UInt32, eager=True)
@@ -225,7 +221,7 @@ def report(
     )
 
 
-def _note(columns: ReportColumns, summary: Mapping[str, Any], notes: list[str]) -> None:
+def _note(columns: ResultColumns, summary: Mapping[str, Any], notes: list[str]) -> None:
     if not summary["scored"]:
         notes.append("no row has a reward" if summary["rows"] else "there are no rows")
     elif summary["unscored"]:
@@ -247,7 +243,7 @@ def _note(columns: ReportColumns, summary: Mapping[str, Any], notes: list[str]) 
         notes.append(f"{fact}: shares of its variance and correlations with the rest are left out")
 
 
-def _checks(columns: ReportColumns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
+def _checks(columns: ResultColumns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
     result = columns.result
     reasons, errors, lost = _reasons(result), _errors(result), _losses(result)
     entries, failures, failing = [], [], []
@@ -316,7 +312,7 @@ def _errors(result: Result) -> dict[str, int]:
 
 
 def _by(
-    columns: ReportColumns, tasks: Sequence[str], names: Sequence[str] | None
+    columns: ResultColumns, tasks: Sequence[str], names: Sequence[str] | None
 ) -> tuple[dict[str, Any], Keys | None]:
     result = columns.result
     if names is None:
@@ -337,7 +333,7 @@ def _by(
 
 
 def _examples(
-    columns: ReportColumns, failing: Sequence[pl.Series], tasks: Sequence[str], most: int
+    columns: ResultColumns, failing: Sequence[pl.Series], tasks: Sequence[str], most: int
 ) -> dict[str, list[dict[str, Any]]]:
     result = columns.result
     worst = [(row, {"rows": rows}) for row, rows in worst_rows(columns, failing, most)]
