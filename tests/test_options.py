@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from typing import Any, get_type_hints
 
 import polars as pl
 import pytest
@@ -14,12 +15,20 @@ from assay.cli.main import app
 from assay.errors import in_python
 from assay.insight.bench import bench
 from assay.options import (
+    AuditOptions,
     BatchOptions,
     BenchOptions,
+    DiffOptions,
     FileOptions,
+    GroupsOptions,
     PlanOptions,
     ReadingOptions,
+    ReportOptions,
     ScoreOptions,
+    ShowOptions,
+    TripwireOptions,
+    VerifyOptions,
+    WhatIfOptions,
     deciding,
     flag_of,
     options_of,
@@ -31,20 +40,37 @@ FUNCTIONS = {
     assay.score_batch: BatchOptions, assay.batch_schema: BatchOptions, assay.compile: PlanOptions,
     bench: BenchOptions,
 }  # fmt: skip
+INSIGHT = {
+    assay.audit: AuditOptions, assay.diff: DiffOptions, assay.groups: GroupsOptions, assay.report: ReportOptions,
+    assay.show: ShowOptions, assay.Tripwires: TripwireOptions, assay.verify: VerifyOptions, assay.whatif: WhatIfOptions,
+}  # fmt: skip
+"""Functions whose signatures list their options: only the type and the default are written there once more."""
 SPEC = {"checks": [{"type": "contains", "value": "refund"}]}
 
 
-@each("function", FUNCTIONS, ids=lambda function: function.__name__)
+@each("function", FUNCTIONS | INSIGHT, ids=lambda function: function.__name__)
 def test_a_function_shows_its_options(function):
     keywords = {
-        name: item for name, item in inspect.signature(function).parameters.items() if item.kind is item.KEYWORD_ONLY
+        name: item
+        for name, item in inspect.signature(function).parameters.items()
+        if item.kind is item.KEYWORD_ONLY or function is assay.Tripwires
     }
-    options = options_of(FUNCTIONS[function])
+    options = options_of((FUNCTIONS | INSIGHT)[function]) | (
+        options_of(ScoreOptions) if function is assay.audit else {}
+    )
     assert {name: item.default for name, item in keywords.items()} == {
         name: option.default for name, (_, option) in options.items()
     }
     for name, (_, option) in options.items():
-        assert f"        {name}: {option.python or option.help}\n" in function.__doc__
+        assert f"        {name}: {option.description}\n" in function.__doc__
+
+
+@each("function", INSIGHT, ids=lambda function: function.__name__)
+def test_a_signature_has_the_types_of_the_options(function):
+    inner = function.__init__ if function is assay.Tripwires else function.__wrapped__
+    hints = get_type_hints(inner, vars(inspect.getmodule(inner)))
+    for name, (hint, _) in options_of(INSIGHT[function]).items():
+        assert hint in (hints[name], Any)
 
 
 @each("function", FUNCTIONS, ids=lambda function: function.__name__)
@@ -139,7 +165,7 @@ KINDS = [kind for name, kind in vars(options).items() if re.fullmatch("[A-Z][A-Z
 def test_messages_know_the_keyword_of_each_flag(kind):
     for name, (hint, option) in options_of(kind).items():
         flag = flag_of(name, option)
-        words = {bool: f"`{name}=True`"}.get(hint, f"`{name}`")
+        words = f"`{name}={not flag.startswith('--no-')}`" if hint is bool else f"`{name}`"
         if option.cli is not False and flag != "--import":
             assert in_python(f"with {flag}") == f"with {words}"
 

@@ -52,7 +52,18 @@ _SUBJECT = re.compile(r"--(?P<name>[a-z][a-z0-9-]*) (?P<value>(?:(?! --|: )[^\n]
 """An option with any value as the first words of an error, which tells what is wrong with it."""
 
 SWITCHES = (
-    *("any_role", "details", "isolate", "lengths", "lenient", "overwrite", "raw_csv", "reuse_code", "seal"),
+    *(
+        "any_role",
+        "any_version",
+        "details",
+        "isolate",
+        "lengths",
+        "lenient",
+        "overwrite",
+        "raw_csv",
+        "reuse_code",
+        "seal",
+    ),
     *("skip_bad_files", "strict", "verify_checksums"),
 )
 """Options that take no value on the command line."""
@@ -60,8 +71,10 @@ SWITCHES = (
 _MAPPINGS = ("mapping", "storage_options", "weights")
 
 KEYWORDS = {
+    "advantage-option": "advantage_options",
     "map": "mapping",
     "part-size": "part_bytes",
+    "probe": "probes",
     "rubric": "verifiers",
     "set": "weights",
     "spec": "verifiers",

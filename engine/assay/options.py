@@ -1,11 +1,15 @@
 """All options of functions and commands: type, help, default, parser, and whether they are part of a run's identity.
 
 A ``TypedDict`` holds the options of a function. Type checkers and editors read its keywords, ``settle`` fills in the defaults
-and parses the values, and the command line offers the same options under the same names.
+and parses the values, and the command line offers the same options under the same names. A function whose signature lists
+them itself leaves its docstring and the parsing to ``documented``.
 """
 
+import functools
 import inspect
+import json
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -22,6 +26,8 @@ PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Sca
 """Groups of options, in the order in which the help lists them."""
 
 INPUT, VERIFIERS, OUTPUT, STRICTNESS, FUNCTIONS, SCALE, LIMITS = PANELS
+OWN = "Options"
+"""The group of what only a few commands have; it is the last."""
 
 _T = TypeVar("_T")
 
@@ -62,6 +68,11 @@ class Option(NamedTuple):
     python: str = ""
     none_is_default: bool = True
 
+    @property
+    def description(self) -> str:
+        """The description for ``help()``."""
+        return self.python or self.help + (f" By default {self.shown_default}." if self.shown_default else "")
+
 
 def _number(expected: str, fits: Callable[[Any], bool], kind: Any = (int, float)) -> Callable[[str, Any], Any]:
     def parse(flag: str, value: Any) -> Any:
@@ -77,6 +88,7 @@ _SECONDS_OR_NONE = _number(" of seconds; 0 for no limit", lambda value: value >=
 _PROCESSES = _number(" of processes; 0 to use none", lambda value: value >= 0, int)
 _ROWS_AT_ONCE = _number(" of rows; 0 for all", lambda _: True, int)
 _ROWS = _number(" of rows, at least 0", lambda value: value >= 0)
+_TASKS = _number(" of tasks, at least 1", lambda value: value >= 1)
 _SOME_ROWS = _number(" of rows, at least 1", lambda value: value >= 1)
 _FINITE = _number("", lambda _: True)
 
@@ -91,6 +103,13 @@ def _one_of(*words: str) -> Callable[[str, Any], Any]:
         return value
 
     return parse
+
+
+def names(values: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names that an option lists, separated by commas."""
+    return tuple(
+        name for value in ([values] if isinstance(values, str) else values) for name in value.split(",") if name
+    )
 
 
 def _ratio(flag: str, value: Any) -> Any:
@@ -116,9 +135,36 @@ def _read_storage_options(values: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def _listed(flag: str, kind: Any, expected: str, example: str) -> Callable[[str], list[Any]]:
+    def read(value: str) -> list[Any]:
+        try:
+            return [kind(item) for item in value.split(",")]
+        except ValueError:
+            raise UsageError(f"{flag} {value}: expected {expected}.", f"For example {flag} {example}") from None
+
+    return read
+
+
+def _read_advantage_options(values: list[str]) -> dict[str, Any]:
+    options = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            fact = f"--advantage-option {text}: expected NAME=VALUE."
+            raise UsageError(fact, "For example --advantage-option norm_adv_by_std_in_grpo=false")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:  # a word, as of scale_rewards
+            options[name] = value
+    return options
+
+
 _SHARE = partial(Option, cli=str | None, parse=lambda flag, value: RowLimit(flag, value).given, metavar="N|P%")
 _SIZE = partial(Option, cli=str | None, parse=read_size, metavar="SIZE")
 _LIMIT = partial(Option, panel=FUNCTIONS, decides=True, metavar="SECONDS")
+_NAMES = partial(Option, panel=OWN, cli=str | None, read=names, metavar="NAME,…")
+_OWN = partial(Option, panel=OWN)
+_REPEATED = partial(Option, panel=OWN, default=(), cli=list[str] | None)
 
 
 class _TaskOptions(TypedDict, total=False):
@@ -521,6 +567,377 @@ class FileOptions(ScoreOptions, total=False):
     ]
 
 
+Rollouts = Annotated[
+    Any,
+    _REPEATED(
+        "The rollouts that were scored, for the texts.",
+        default=None,
+        shown_default="the result's `completion`, else the inputs that it names, if unchanged",
+        metavar="PATH",
+    ),
+]
+ByNames = Annotated[
+    Sequence[str] | str, _NAMES("Columns whose values to tell apart.", default=("model",), shown_default="model")
+]
+TaskNames = Annotated[
+    Sequence[str] | str,
+    _NAMES("Columns that name the task.", default=(), shown_default="task_id, else example_id"),
+]
+GroupNames = Annotated[
+    Sequence[str] | str,
+    _NAMES(
+        "Columns that name the group.",
+        default=(),
+        shown_default="those of the task, model, step, as far as they exist",
+    ),
+]
+LengthColumn = Annotated[
+    str | None,
+    _OWN("Column with the length of each text, such as tokens.", shown_default="code points", metavar="COLUMN"),
+]
+
+
+class ReportOptions(TypedDict, total=False):
+    """Options of a report on a result."""
+
+    rollouts: Rollouts
+    by: Annotated[
+        Sequence[str] | str | None, _NAMES("Columns to show rewards by.", shown_default="model, the task, step")
+    ]
+    examples: Annotated[int, _OWN("Most examples of each kind.", default=10, parse=_ROWS, metavar="N")]
+    text: Annotated[
+        bool,
+        _OWN(
+            "Leave out the texts that were scored.",
+            default=True,
+            cli=bool,
+            cli_default=False,
+            flag="--no-text",
+            read=operator.not_,
+            python="Whether examples show the texts that were scored.",
+        ),
+    ]
+    length: LengthColumn
+    task: TaskNames
+    group: GroupNames
+
+
+class ShowOptions(TypedDict, total=False):
+    """Options of rows to look at."""
+
+    failed: Annotated[
+        Sequence[str],
+        _REPEATED(
+            "Rows on which this check fails. May be repeated.",
+            metavar="CHECK",
+            python="Names of checks: rows on which all of these fail.",
+        ),
+    ]
+    passed: Annotated[
+        Sequence[str],
+        _REPEATED(
+            "Rows on which this check passes. May be repeated.",
+            metavar="CHECK",
+            python="Names of checks: rows on which all of these pass.",
+        ),
+    ]
+    where: Annotated[
+        Sequence[str],
+        _REPEATED(
+            "Rows for which this SQL expression over the columns holds. May be repeated.",
+            metavar="SQL",
+            python="SQL expressions of Polars over the columns: rows for which all hold.",
+        ),
+    ]
+    sort: Annotated[
+        Sequence[str],
+        _NAMES(
+            "Columns to sort by; -NAME for the largest first.",
+            default=(),
+            cli=list[str] | None,
+            python="Columns to sort by; ``-NAME`` for the largest first. Nulls come last, ties in order of the rows.",
+        ),
+    ]
+    limit: Annotated[int, _OWN("Rows to show.", default=10, parse=_SOME_ROWS, metavar="N")]
+    random: Annotated[int | None, _OWN("Choose the rows at random; the same seed chooses the same.", metavar="SEED")]
+    row: Annotated[
+        Sequence[int],
+        _REPEATED(
+            "Number of a row, from 0. May be repeated.",
+            cli=list[int] | None,
+            metavar="N",
+            python="Numbers of rows, from 0: these only.",
+        ),
+    ]
+    columns: Annotated[
+        Sequence[str],
+        _NAMES(
+            "Columns to show of each row.",
+            default=(),
+            cli=list[str] | None,
+            shown_default="those of the task, model, step, as far as they exist",
+        ),
+    ]
+    rollouts: Rollouts
+
+
+class GroupsOptions(TypedDict, total=False):
+    """Options of the rollouts of each task together."""
+
+    by: Annotated[
+        Sequence[str] | str | None,
+        _NAMES(
+            "Columns whose values are summarised and compared; none for all groups together.", shown_default="model"
+        ),
+    ]
+    k: Annotated[
+        Sequence[int] | int | None,
+        _OWN(
+            "Sizes of subsets, as in pass@k.",
+            cli=str | None,
+            shown_default="1,4,8 as far as there are rows",
+            metavar="N,…",
+            read=_listed("--k", int, "numbers of rows", "1,4,8"),
+        ),
+    ]
+    thresholds: Annotated[
+        Sequence[float] | float,
+        _OWN(
+            "Also compute G-Pass@k: shares of k rows that must pass, such as 0.5,0.75.",
+            default=(),
+            cli=str | None,
+            metavar="X,…",
+            read=_listed("--thresholds", float, "shares from 0 to 1", "0.5,0.75"),
+            python="Shares of a subset that must pass, for G-Pass@k: columns ``g-pass@4_0.5``, and ``mg-pass@4``.",
+        ),
+    ]
+    vote: Annotated[
+        str | None,
+        _OWN(
+            "Column with the answer of each row, for maj@k.",
+            metavar="COLUMN",
+            python="Column with each row's answer, for maj@k: the answer that most rows of a subset give, nulls abstaining.",
+        ),
+    ]
+    unscored: Annotated[
+        Literal["skip", "fail"],
+        _OWN(
+            "Rows without a reward: skip them, or count them as failures.",
+            default="skip",
+            cli=str,
+            cli_default="skip",
+            metavar="skip|fail",
+            python="What rows without a reward count as: nothing (``skip``), or failures with reward 0 (``fail``).",
+        ),
+    ]
+    advantages: Annotated[
+        str | None,
+        _OWN(
+            "Also compute the advantage of each row in its group: grpo, dr_grpo, rloo, or as a trainer does: trl-grpo, "
+            "verl-rloo, … (see docs/advantages.md).",
+            metavar="NAME",
+            python="Also compute the advantage of each row in its group: ``grpo``, (r-m)/(s+eps); ``dr_grpo``, r-m; ``rloo``, r less "
+            "the mean of the others. 0.0 in a group whose rewards are all equal, null for a single row. Or as a trainer computes "
+            "them: the names of ``assay.advantages``, with the checks as rewards for those that normalize each (GDPO).",
+        ),
+    ]
+    advantage_options: Annotated[
+        Mapping[str, Any] | None,
+        _OWN(
+            "An option of the trainer, by its own name: norm_adv_by_std_in_grpo=false. Repeatable.",
+            cli=list[str] | None,
+            flag="--advantage-option",
+            metavar="NAME=VALUE",
+            read=_read_advantage_options,
+            python="Options of the trainer's estimator by its own names, as ``options`` of ``assay.advantages``.",
+        ),
+    ]
+    length: LengthColumn
+    baseline: Annotated[str | None, _OWN("Column with the reward of a greedy response, for ReMax.", metavar="COLUMN")]
+    eps: Annotated[float, _OWN("Added to the standard deviation of grpo.", default=1e-6, metavar="X")]
+    ci: Annotated[
+        Literal["t", "bootstrap"],
+        _OWN(
+            "Intervals: by Student's t, or by 2,000 resamples of the tasks.",
+            default="t",
+            cli=str,
+            cli_default="t",
+            metavar="t|bootstrap",
+        ),
+    ]
+    seed: Annotated[int, _OWN("Seed of the resamples.", default=0, metavar="N")]
+    task: TaskNames
+    group: GroupNames
+
+
+class TripwireOptions(TypedDict, total=False):
+    """Options of alerts."""
+
+    by: Annotated[str, _OWN("Column with the training step.", default="step", metavar="COLUMN")]
+    length: LengthColumn
+    limits: Annotated[
+        Any,
+        _OWN(
+            "YAML, JSON or TOML: for each wire a number, several by name, or false.",
+            cli=str | None,
+            metavar="FILE",
+            python="Limits that differ from ``WIRES``: a mapping, or the path of a YAML, JSON or TOML file with one. For each wire a "
+            "number, a mapping of several, or false to switch it off.",
+        ),
+    ]
+
+
+class VerifyOptions(TypedDict, total=False):
+    """Options of the check of a result against its footer."""
+
+    rollouts: Annotated[
+        Any,
+        _REPEATED(
+            "The rollouts, if they are elsewhere now; may be repeated, in the order of the run.",
+            default=None,
+            metavar="PATH",
+            python="The files that were scored, if they are elsewhere now; in the order of the run.",
+        ),
+    ]
+    tasks: Annotated[Any, _OWN("The task table, if it is elsewhere now.", cli=str | None, metavar="PATH")]
+    sample: Annotated[
+        int | str,
+        _OWN(
+            "Rows to score again: a number, a percentage, or all.",
+            default=10_000,
+            cli=str,
+            cli_default="10000",
+            metavar="N|P%|all",
+            python='How many rows to score again: a number, a percentage such as ``"5%"``, or ``"all"``.',
+        ),
+    ]
+    seed: Annotated[int, _OWN("Seed of the sample.", default=0, metavar="N")]
+    root: Annotated[
+        str | None,
+        _OWN(
+            "The root that the content has to have, as assay score printed it.",
+            metavar="HEX",
+            python="The root that the content has to have: 64 hexadecimal digits, or at least the first 16.",
+        ),
+    ]
+    any_version: Annotated[
+        bool,
+        _OWN("Go on if other versions of Assay or of its libraries made the result.", default=False),
+    ]
+    checks: Annotated[
+        Sequence[type[Any]],
+        _REPEATED(
+            "Check class that the result was made with; may be repeated.",
+            metavar="MODULE:CLASS",
+            python="Your own check types that it was made with.",
+        ),
+    ]
+
+
+class WhatIfOptions(TypedDict, total=False):
+    """Options of other weights and thresholds."""
+
+    weights: Annotated[
+        Mapping[str, float] | None,
+        _OWN(
+            "Weight of a check or of a rubric's member; NAME.required=true or false. May be repeated.",
+            cli=list[str] | None,
+            flag="--set",
+            metavar="NAME=WEIGHT",
+            python="New weights by check; of a rubric, by member.",
+        ),
+    ]
+    required: Annotated[Mapping[str, bool] | None, _OWN("Which checks a row has to pass, by check.", cli=False)]
+    drop: Annotated[
+        Sequence[str] | str,
+        _REPEATED(
+            "Leave a check out; may be repeated.",
+            metavar="NAME",
+            python="Checks to leave out: of weight 0, and not required.",
+        ),
+    ]
+    pass_threshold: Annotated[
+        float | None,
+        _OWN("Minimum reward to pass, of each verifier or of the rubric.", flag="--threshold", metavar="REWARD"),
+    ]
+    rank: Annotated[str | None, _OWN("Column of the models: how they rank, and what reverses two.", metavar="NAME")]
+    by: ByNames
+    task: TaskNames
+    examples: Annotated[
+        int, _OWN("Rows that flip to show.", default=10, cli=int, cli_default=3, parse=_ROWS, metavar="N")
+    ]
+
+
+class DiffOptions(TypedDict, total=False):
+    """Options of two rewards of the same rollouts."""
+
+    rollouts: Annotated[Any, _OWN("Rollouts to score with both.", cli=False)]
+    tasks: Annotated[Any, _OWN("Their task table.", cli=False)]
+    on: Annotated[
+        Sequence[str] | str | None,
+        _NAMES(
+            "Columns that tell a rollout.",
+            shown_default="the order of the rows",
+            python="Columns that tell a rollout, to join the results on; by default, they are compared row by row.",
+        ),
+    ]
+    allow_missing: Annotated[
+        int | str | None,
+        _SHARE(
+            "With --on: leave out up to N (or P%) rows on one side only.",
+            OWN,
+            python="With ``on``: how many rows, or which percentage, may be on one side only.",
+        ),
+    ]
+    by: ByNames
+    task: TaskNames
+    examples: Annotated[int, _OWN("Rows that flipped to show.", default=10, parse=_ROWS, metavar="N")]
+
+
+class AuditOptions(TypedDict, total=False):
+    """Options of the probes of a verifier."""
+
+    sample: Annotated[int, _OWN("Probe at most N tasks, evenly spaced.", default=1000, parse=_TASKS, metavar="N")]
+    probes: Annotated[
+        Any,
+        _OWN(
+            "JSONL with more probes: probe, class, completion, maybe task_id.",
+            default=(),
+            cli=str | None,
+            flag="--probe",
+            metavar="FILE",
+            python="More probes: a JSONL file, or mappings, with ``probe``, ``class`` (free, hack, must not gain, control), "
+            "``completion`` and maybe ``task_id``.",
+        ),
+    ]
+    task: TaskNames
+    max_passing: Annotated[
+        int | str | None,
+        _OWN(
+            "Exit with 3 if a hack passes on more than N (or P%) of its tasks.",
+            cli=str | None,
+            metavar="N|P%",
+            python='Most tasks, or share of tasks such as ``"5%"``, on which a hack may pass.',
+        ),
+    ]
+    max_free: Annotated[
+        float | None,
+        _OWN(
+            "Exit with 3 if a free probe earns more than X on average.",
+            metavar="X",
+            python="Greatest mean reward that a free probe may earn.",
+        ),
+    ]
+    min_control: Annotated[
+        str | None,
+        _OWN(
+            "Exit with 3 if a control passes on less than P% of its tasks.",
+            metavar="P%",
+            python='Smallest share of tasks on which a control has to pass, such as ``"90%"``.',
+        ),
+    ]
+
+
 @cache
 def options_of(kind: Any) -> dict[str, tuple[Any, Option]]:
     """Return the options of a function by name, each with its type and its ``Option``."""
@@ -537,18 +954,20 @@ def flag_of(name: str, option: Option) -> str:
     return option.flag.partition("/")[0] or f"--{name.replace('_', '-')}"
 
 
+def _settled(name: str, option: Option, keywords: Mapping[str, Any]) -> Any:
+    value = keywords.get(name)
+    if name not in keywords or (value is None and option.none_is_default):
+        return option.default
+    return option.parse(flag_of(name, option), value)
+
+
 def settle(kind: Callable[..., _T], keywords: Mapping[str, Any], function: str) -> _T:
     """Return all options of a function: the caller's values, parsed, and the defaults of the others."""
     options = options_of(kind)
     for name in keywords.keys() - options.keys():
         hint = did_you_mean(name, options)
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'.{f' {hint}' if hint else ''}")
-    settled = {
-        name: option.default
-        if name not in keywords or (keywords[name] is None and option.none_is_default)
-        else option.parse(flag_of(name, option), keywords[name])
-        for name, (_, option) in options.items()
-    }
+    settled = {name: _settled(name, option, keywords) for name, (_, option) in options.items()}
     return cast("_T", settled)
 
 
@@ -571,23 +990,38 @@ def signature_with(
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def documented(kind: Any) -> Callable[[_F], _F]:
-    """Show the options of a function in its signature and in its docstring, in place of the line ``options:``."""
+def documented(*kinds: Any) -> Callable[[_F], _F]:
+    """Show the options of a function in its docstring, in place of the line ``options:``, and in its signature.
+
+    Keywords that the signature lists are parsed before each call; the others stand in place of ``**options``, which the function
+    settles.
+    """
+    options = {name: pair for kind in kinds for name, pair in options_of(kind).items()}
 
     def show(function: _F) -> _F:
-        options = options_of(kind)
-        keywords = [
+        own = options.keys() & inspect.signature(function).parameters
+        others = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
             for name, (hint, option) in options.items()
+            if name not in own
         ]
-        function.__signature__ = signature_with(function, keywords)  # type: ignore[attr-defined]
+        if others:
+            function.__signature__ = signature_with(function, others)  # type: ignore[attr-defined]
         lines = (function.__doc__ or "").splitlines()  # python -OO removes docstrings
         start = next((number for number, line in enumerate(lines) if line.strip().startswith("options:")), None)
         if start is not None:
             lines[start : start + 1] = [
-                f"        {name}: {option.python or option.help}" for name, (_, option) in options.items()
+                f"        {name}: {option.description}" for name, (_, option) in options.items()
             ]
             function.__doc__ = "\n".join(lines)
-        return function
+        if not own or isinstance(function, type):
+            return function
+
+        @functools.wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            parsed = {name: _settled(name, options[name][1], keywords) for name in keywords.keys() & own}
+            return function(*args, **keywords | parsed)
+
+        return cast("_F", checked)
 
     return show

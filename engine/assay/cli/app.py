@@ -22,7 +22,7 @@ import typer.main
 
 from assay._version import __version__
 from assay.errors import AssayError, AssayWarning, path_text, printable, shown_path
-from assay.options import PANELS, Option, flag_of, options_of, signature_with
+from assay.options import OWN, PANELS, Option, flag_of, options_of, signature_with
 from assay.system.redaction import redacted_command
 from assay.system.signals import Stopped
 from assay.system.stdout import open_console, write_data
@@ -54,7 +54,9 @@ _COMMANDS = {
 }
 """The commands in the order of the help: the most important first. To add one, write a function and add a line here."""
 
-_SECTIONS = ("Arguments", *PANELS, "Options")
+_SECTIONS = ("Arguments", *PANELS, OWN)
+_LAST = {"out", "kind", "overwrite", "as_data", "warn_only"}
+"""Options of output: the help of a command lists them behind those of its function that are in the same group."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,9 @@ class Command:
                 function(*args, **kwargs)
 
         signature = signature_with(function, [_parameter(name, *pair) for name, pair in options.items()])
+        if any(option.panel == OWN for _, option in options.values()):
+            ordered = sorted(signature.parameters.values(), key=lambda parameter: parameter.name in _LAST)
+            signature = signature.replace(parameters=ordered)
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -114,7 +119,7 @@ class _ClickCommand(typer.core.TyperCommand):
             record = param.get_help_record(ctx)
             if record is not None:
                 panel = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None)
-                panels.setdefault(panel or "Options", []).append(record)
+                panels.setdefault(panel or OWN, []).append(record)
         for panel in sorted(panels, key=[*_SECTIONS, *panels].index):
             with formatter.section(panel):
                 formatter.write_dl(panels[panel])
@@ -198,7 +203,7 @@ def option(text: str, metavar: str | None = None, *flags: str, **more: Any) -> A
 
 def _parameter(name: str, hint: Any, option: Option) -> inspect.Parameter:
     default = option.default if option.cli is None else option.cli_default
-    has_default = default not in (None, "", (), False) and not option.shown_default
+    has_default = default is not False and default not in (None, "", ()) and not option.shown_default
     shown = f" [default: {option.shown_default}]" if option.shown_default else ""
     declared = typer.Option(
         option.flag or flag_of(name, option),
@@ -221,12 +226,6 @@ RubricName = Annotated[
 ]
 AsData = Annotated[bool, option("Print JSON on stdout.", None, "--json")]
 Overwrite = Annotated[bool, option("Replace an existing file.", None, "--overwrite")]
-
-
-def names(values: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names that an option lists, separated by commas."""
-    given = [values] if isinstance(values, str) else values or ()
-    return tuple(name for value in given for name in value.split(",") if name)
 
 
 def to_stderr() -> "Console":

@@ -3,11 +3,11 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.app import AsData, Overwrite, check_new, command, command_line, names, option, say, to_stderr, write_file
+from assay.cli.app import AsData, Overwrite, check_new, command, command_line, option, say, to_stderr, write_file
 from assay.cli.app import show as on_stdout
 from assay.errors import (
     FailedRunError,
@@ -20,27 +20,30 @@ from assay.errors import (
     printable,
     shown_path,
 )
-from assay.options import DiffLimits, FileOptions, options_of, settle
+from assay.options import (
+    AuditOptions,
+    DiffLimits,
+    DiffOptions,
+    FileOptions,
+    GroupsOptions,
+    ReportOptions,
+    ShowOptions,
+    TripwireOptions,
+    VerifyOptions,
+    WhatIfOptions,
+    options_of,
+    settle,
+)
 from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
     from assay.insight.reports.reporting import Report
     from assay.writing.documents import Document
 
-_N = TypeVar("_N", int, float)
-
 ResultPath = Annotated[
     str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
 ]
-ByNames = Annotated[str | None, option("Columns whose values to tell apart. [default: model]", "NAME,…")]
-TaskNames = Annotated[str | None, option("Columns that name the task. [default: task_id, else example_id]", "NAME,…")]
-GroupNames = Annotated[
-    str | None,
-    option("Columns that name the group. [default: those of the task, model, step, as far as they exist]", "NAME,…"),
-]
-LengthColumn = Annotated[
-    str | None, option("Column with the length of each text, such as tokens. [default: code points]", "COLUMN")
-]
+AlsoWrite = Annotated[str | None, option("Also write what is shown: .html, .md or .json.", "PATH", "--out", "-o")]
 
 _ENDINGS = (".html", ".md", ".json")
 _FORMATS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
@@ -81,6 +84,7 @@ def _deliver(data: dict[str, Any], document: "Document", *, out: Path | None, as
 
 
 @command(
+    {ReportOptions: ()},
     modules=("assay.insight.reports.reporting",),
     epilog="""\b
 Examples:
@@ -97,20 +101,8 @@ def report(
         str | None, option("What to write. [default: as --out ends, else md]", "html|md|json", "--format")
     ] = None,
     as_data: Annotated[bool, option("As --format json.", None, "--json")] = False,
-    rollouts: Annotated[
-        list[str] | None,
-        option(
-            "The rollouts that were scored, for the texts of examples. [default: the result's `completion`, else the inputs that it names, if unchanged]",
-            "PATH",
-        ),
-    ] = None,
-    by: Annotated[str | None, option("Columns to show rewards by. [default: model, the task, step]", "NAME,…")] = None,
-    examples: Annotated[int, option("Most examples of each kind.", "N", min=0)] = 10,
-    no_text: Annotated[bool, option("Leave out the texts that were scored.", None, "--no-text")] = False,
-    length: LengthColumn = None,
-    task: TaskNames = None,
-    group: GroupNames = None,
     overwrite: Overwrite = False,
+    **options: Any,
 ) -> None:
     """Report on rewards: what each check is worth, which say the same, by model, task and step, and rows worth reading."""
     from assay.insight.reports.reporting import report as look
@@ -120,16 +112,7 @@ def report(
     if path is not None:
         check_new(path, overwrite=overwrite)
     with to_stderr().status("reading"):
-        found = look(
-            result,
-            rollouts=rollouts or None,
-            by=None if by is None else names(by),
-            examples=examples,
-            text=not no_text,
-            length=length,
-            task=names(task),
-            group=names(group),
-        )
+        found = look(result, **options)
         if chosen == "json":
             written = _json_text(found.as_json()) + "\n"
         else:
@@ -172,6 +155,7 @@ def _tell(found: "Report", path: Path) -> None:
 
 
 @command(
+    {ShowOptions: ()},
     modules=("assay.cli.views", "assay.insight.reports.showing"),
     epilog="""\b
 Examples:
@@ -181,47 +165,14 @@ Examples:
 def show(
     result: ResultPath,
     *,
-    failed: Annotated[list[str] | None, option("Rows on which this check fails. May be repeated.", "CHECK")] = None,
-    passed: Annotated[list[str] | None, option("Rows on which this check passes. May be repeated.", "CHECK")] = None,
-    where: Annotated[
-        list[str] | None,
-        option("Rows for which this SQL expression over the columns holds. May be repeated.", "SQL"),
-    ] = None,
-    sort: Annotated[list[str] | None, option("Columns to sort by; -NAME for the largest first.", "NAME,…")] = None,
-    limit: Annotated[int, option("Rows to show.", "N")] = 10,
-    random: Annotated[int | None, option("Choose the rows at random; the same seed chooses the same.", "SEED")] = None,
-    row: Annotated[list[int] | None, option("Number of a row, from 0. May be repeated.", "N")] = None,
-    columns: Annotated[
-        list[str] | None,
-        option(
-            "Columns to show of each row. [default: those of the task, model, step, as far as they exist]", "NAME,…"
-        ),
-    ] = None,
-    rollouts: Annotated[
-        list[str] | None,
-        option(
-            "The rollouts that were scored, to show their texts. [default: the result's own, else those it names]",
-            "FILE",
-        ),
-    ] = None,
     as_data: AsData = False,
+    **options: Any,
 ) -> None:
     """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
     from assay.cli.views import print_cards
     from assay.insight.reports.showing import show as look
 
-    cards = look(
-        result,
-        failed=failed or (),
-        passed=passed or (),
-        where=where or (),
-        sort=names(sort),
-        limit=limit,
-        random=random,
-        row=row or (),
-        columns=names(columns),
-        rollouts=rollouts or None,
-    )
+    cards = look(result, **options)
     if as_data:
         write_data(json.dumps(cards.as_json(), allow_nan=False, default=str) + "\n")
     else:
@@ -229,6 +180,7 @@ def show(
 
 
 @command(
+    {GroupsOptions: ()},
     modules=("assay.cli.documents", "assay.insight.grouping"),
     epilog="""\b
 Examples:
@@ -238,47 +190,12 @@ Examples:
 def groups(
     result: ResultPath,
     *,
-    by: Annotated[
-        str | None,
-        option(
-            "Columns whose values are summarised and compared; none for all groups together. [default: model]",
-            "NAME,…",
-        ),
-    ] = None,
-    k: Annotated[
-        str | None, option("Sizes of subsets, as in pass@k. [default: 1,4,8 as far as there are rows]", "N,…")
-    ] = None,
-    thresholds: Annotated[
-        str | None, option("Also compute G-Pass@k: shares of k rows that must pass, such as 0.5,0.75.", "X,…")
-    ] = None,
-    vote: Annotated[str | None, option("Column with the answer of each row, for maj@k.", "COLUMN")] = None,
-    unscored: Annotated[
-        str, option("Rows without a reward: skip them, or count them as failures.", "skip|fail")
-    ] = "skip",
-    advantages: Annotated[
-        str | None,
-        option(
-            "Also compute the advantage of each row in its group: grpo, dr_grpo, rloo, or as a trainer does: trl-grpo, "
-            "verl-rloo, … (see docs/advantages.md).",
-            "NAME",
-        ),
-    ] = None,
-    advantage_option: Annotated[
-        list[str] | None,
-        option("An option of the trainer, by its own name: norm_adv_by_std_in_grpo=false. Repeatable.", "NAME=VALUE"),
-    ] = None,
-    length: LengthColumn = None,
-    baseline: Annotated[str | None, option("Column with the reward of a greedy response, for ReMax.", "COLUMN")] = None,
-    eps: Annotated[float, option("Added to the standard deviation of grpo.", "X")] = 1e-6,
-    ci: Annotated[str, option("Intervals: by Student's t, or by 2,000 resamples of the tasks.", "t|bootstrap")] = "t",
-    seed: Annotated[int, option("Seed of the resamples.", "N")] = 0,
-    task: TaskNames = None,
-    group: GroupNames = None,
     out: Annotated[
         str | None, option("Write the table of groups: .parquet, .jsonl or .csv.", "PATH", "--out", "-o")
     ] = None,
     overwrite: Overwrite = False,
     as_data: AsData = False,
+    **options: Any,
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
@@ -293,23 +210,8 @@ def groups(
             fact = f"--out {out}: expected a name that ends in {', '.join(ENDINGS)}."
             raise UsageError(fact, likely_ending(path, ENDINGS))
         check_new(path, overwrite=overwrite)
-    kinds: dict[str, Any] = {"unscored": unscored, "advantages": advantages, "ci": ci}
     with to_stderr().status("reading"):
-        found = look(
-            result,
-            by=by if by in (None, "none") else names(by),
-            k=None if k is None else _listed("--k", k, int, "numbers of rows", "1,4,8"),
-            thresholds=_listed("--thresholds", thresholds, float, "shares from 0 to 1", "0.5,0.75"),
-            vote=vote,
-            advantage_options=dict(map(_advantage_option, advantage_option or ())),
-            length=length,
-            baseline=baseline,
-            eps=eps,
-            seed=seed,
-            task=names(task),
-            group=names(group),
-            **kinds,
-        )
+        found = look(result, **options)
     with open_writer(path, found.table.schema) as writer:
         if writer is not None:
             writer.write(found.table)
@@ -318,29 +220,12 @@ def groups(
         write_data(_json_text(found.as_json()) + "\n")
     else:
         print_groups(to_stderr(), found)
-        if advantages is not None and path is None:
+        if options["advantages"] is not None and path is None:
             print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
 
 
-def _listed(flag: str, value: str | None, kind: type[_N], expected: str, example: str) -> list[_N]:
-    try:
-        return [] if value is None else [kind(item) for item in value.split(",")]
-    except ValueError:
-        raise UsageError(f"{flag} {value}: expected {expected}.", f"For example {flag} {example}") from None
-
-
-def _advantage_option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        fact = f"--advantage-option {text}: expected NAME=VALUE."
-        raise UsageError(fact, "For example --advantage-option norm_adv_by_std_in_grpo=false")
-    try:
-        return name, json.loads(value)
-    except ValueError:  # a word, as of scale_rewards
-        return name, value
-
-
 @command(
+    {TripwireOptions: ()},
     modules=("assay.cli.documents", "assay.insight.wires"),
     epilog="""\b
 Examples:
@@ -350,15 +235,11 @@ Examples:
 def tripwire(
     result: ResultPath,
     *,
-    by: Annotated[str, option("Column with the training step.", "COLUMN")] = "step",
-    length: LengthColumn = None,
-    limits: Annotated[
-        str | None, option("YAML, JSON or TOML: for each wire a number, several by name, or false.", "FILE")
-    ] = None,
     warn_only: Annotated[bool, option("End with exit code 0 in spite of alerts.", None, "--warn-only")] = False,
-    out: Annotated[str | None, option("Also write the alerts: .html, .md or .json.", "PATH", "--out", "-o")] = None,
+    out: AlsoWrite = None,
     overwrite: Overwrite = False,
     as_data: AsData = False,
+    **options: Any,
 ) -> None:
     """Look for steps at which rewards need a look: all 0 or 1, flat groups, errors, length, drift, jumps, stuck checks."""
     from assay.cli.documents import alerts_document
@@ -366,7 +247,7 @@ def tripwire(
     from assay.insight.wires import Tripwires
 
     path = _checked_out(out, overwrite=overwrite)
-    wires = Tripwires(limits, by=by, length=length)
+    wires, by = Tripwires(**options), options["by"]
     opened = open_result(result)
     if by not in opened.schema:
         hint = did_you_mean(by, opened.schema) or f"Columns: {listed(list(opened.schema))}"
@@ -386,6 +267,7 @@ def tripwire(
 
 
 @command(
+    {VerifyOptions: ()},
     modules=("assay.cli.documents", "assay.insight.sealing"),
     epilog="""\b
 Examples:
@@ -395,28 +277,13 @@ Examples:
 def verify(
     result: ResultPath,
     *,
-    rollouts: Annotated[
-        list[str] | None,
-        option("The rollouts, if they are elsewhere now; may be repeated, in the order of the run.", "PATH"),
-    ] = None,
-    tasks: Annotated[str | None, option("The task table, if it is elsewhere now.", "PATH")] = None,
-    sample: Annotated[str, option("Rows to score again: a number, a percentage, or all.", "N|P%|all")] = "10000",
-    seed: Annotated[int, option("Seed of the sample.", "N")] = 0,
-    root: Annotated[
-        str | None, option("The root that the content has to have, as assay score printed it.", "HEX")
-    ] = None,
-    any_version: Annotated[
-        bool, option("Go on if other versions of Assay or of its libraries made the result.", None, "--any-version")
-    ] = False,
     modules: Annotated[
         list[str] | None, option("Python module with the code that scored; may be repeated.", "MODULE", "--import")
     ] = None,
-    checks: Annotated[
-        list[str] | None, option("Check class that the result was made with; may be repeated.", "MODULE:CLASS")
-    ] = None,
-    out: Annotated[str | None, option("Also write the findings: .html, .md or .json.", "PATH", "--out", "-o")] = None,
+    out: AlsoWrite = None,
     overwrite: Overwrite = False,
     as_data: AsData = False,
+    **options: Any,
 ) -> None:
     """Check a result against its footer: digests, inputs, verifiers, and rows that are scored again. Exits with 3 if anything differs."""
     from assay.cli.documents import verification_document
@@ -424,17 +291,17 @@ def verify(
     from assay.insight import sealing
 
     path = _checked_out(out, overwrite=overwrite)
-    options: dict[str, Any] = {"tasks": tasks, "sample": sample, "seed": seed, "root": root, "any_version": any_version}
     with only_data(), to_stderr().status("verifying"):
         import_modules(modules)
-        found = sealing.verify(result, rollouts=rollouts or None, checks=import_checks(checks), **options)
+        options["checks"] = import_checks(options["checks"])
+        found = sealing.verify(result, **options)
     _deliver(found.as_json(), verification_document(found), out=path, as_data=as_data)
     if not found.intact:
         raise typer.Exit(FailedRunError.exit_code)
 
 
 @command(
-    {DiffLimits: ()},
+    {WhatIfOptions: (), DiffLimits: ()},
     modules=("assay.cli.documents", "assay.insight.whatifs"),
     epilog="""\b
 Examples:
@@ -444,50 +311,37 @@ Examples:
 def whatif(
     result: ResultPath,
     *,
-    values: Annotated[
-        list[str] | None,
-        option(
-            "Weight of a check or of a rubric's member; NAME.required=true or false. May be repeated.",
-            "NAME=WEIGHT",
-            "--set",
-        ),
-    ] = None,
-    drop: Annotated[list[str] | None, option("Leave a check out; may be repeated.", "NAME")] = None,
-    threshold: Annotated[
-        float | None, option("Minimum reward to pass, of each verifier or of the rubric.", "REWARD")
-    ] = None,
-    rank: Annotated[str | None, option("Column of the models: how they rank, and what reverses two.", "NAME")] = None,
-    by: ByNames = None,
-    task: TaskNames = None,
-    examples: Annotated[int, option("Rows that flip to show.", "N")] = 3,
     out: Annotated[
         str | None,
         option("Write the rewards as .parquet, or what is shown as .html, .md or .json.", "PATH", "--out", "-o"),
     ] = None,
     overwrite: Overwrite = False,
     as_data: AsData = False,
-    **limits: Any,
+    **options: Any,
 ) -> None:
     """Try other weights, thresholds and required checks on a result, without its rollouts."""
     from assay.cli.documents import whatif_document
     from assay.insight import whatifs
 
     path = _checked_out(out, overwrite=overwrite, others=(".parquet",))
-    settle(DiffLimits, limits, "whatif")
-    weights, required = _weights(values or [])
-    change: dict[str, Any] = {"weights": weights, "required": required, "drop": drop or ()}
-    change["pass_threshold"] = threshold
-    columns: dict[str, Any] = {"by": names("model" if by is None else by), "task": names(task)}
+    limits = settle(DiffLimits, _taken(DiffLimits, options), "whatif")
+    options["weights"], options["required"] = _weights(options["weights"] or [])
     with only_data(), to_stderr().status("computing"):
-        found = whatifs.whatif(result, **change, **columns, rank=rank, examples=examples).within(**limits)
+        found = whatifs.whatif(result, **options).within(**limits)
         if path is not None and path.suffix.lower() == ".parquet":
             if path.exists() and Path(result).exists() and path.resolve() == Path(result).resolve():
                 raise UsageError(f"--out {path}: is the result itself.", "Name another file.")
+            change = {name: options[name] for name in ("weights", "required", "drop", "pass_threshold")}
             whatifs.write_rewards(result, path, **change, command=command_line())
             path = None
     _deliver(found.as_json(), whatif_document(found), out=path, as_data=as_data)
     if found.diff.exceeds:
         raise typer.Exit(FailedRunError.exit_code)
+
+
+def _taken(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
+    names = [name for name, (_, option) in options_of(kind).items() if option.cli is not False]
+    return {name: value for name in names if (value := options.pop(name)) is not None}
 
 
 def _weights(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
@@ -511,6 +365,7 @@ def _weights(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
 
 @command(
     {
+        DiffOptions: (),
         DiffLimits: (),
         FileOptions: (
             *("tasks", "mapping", "preset", "storage_options", "memory_limit", "utf8", "max_bad_rows", "any_role"),
@@ -541,14 +396,7 @@ def diff(
         list[str] | None,
         option("With --rescore: the rollouts, if they are elsewhere now; may be repeated.", "PATH"),
     ] = None,
-    on: Annotated[str | None, option("Columns that tell a rollout. [default: the order of the rows]", "NAME,…")] = None,
-    allow_missing: Annotated[
-        str | None, option("With --on: leave out up to N (or P%) rows on one side only.", "N|P%")
-    ] = None,
-    by: ByNames = None,
-    task: TaskNames = None,
-    examples: Annotated[int, option("Rows that flipped to show.", "N")] = 10,
-    out: Annotated[str | None, option("Also write the diff: .html, .md or .json.", "PATH", "--out", "-o")] = None,
+    out: AlsoWrite = None,
     overwrite: Overwrite = False,
     as_data: AsData = False,
     **options: Any,
@@ -559,18 +407,13 @@ def diff(
     from assay.insight import diffing
 
     path = _checked_out(out, overwrite=overwrite)
-    limits: Any = settle(DiffLimits, {name: options.pop(name) for name in options_of(DiffLimits)}, "diff")
+    limits, columns = settle(DiffLimits, _taken(DiffLimits, options), "diff"), _taken(DiffOptions, options)
     modules, known = options.pop("modules"), options_of(FileOptions)
     scoring = {name: value for name, value in options.items() if value not in (None, [], {}, known[name][1].default)}
-    common: dict[str, Any] = {
-        "by": names("model" if by is None else by),
-        "examples": examples,
-        "task": names(task),
-    }
     if bool(before) != bool(after):
         missing = "--before" if after else "--after"
         raise UsageError(f"{missing}: is missing.", "Rollouts are scored with both: --before OLD.yaml --after NEW.yaml")
-    if rescore and (before or on is not None or len(sources) != 1):
+    if rescore and (before or "on" in columns or len(sources) != 1):
         raise UsageError("--rescore takes one result.", "For example: assay diff rewards.parquet --rescore")
     if rollouts and not rescore:
         raise UsageError("--rollouts applies to --rescore.", "Name rollouts as arguments, with --before and --after.")
@@ -581,11 +424,11 @@ def diff(
         if "checks" in scoring:
             scoring["checks"] = import_checks(scoring["checks"])
         if rescore:
-            found = diffing.rescored(sources[0], rollouts=rollouts or None, **common, **scoring)
+            columns.pop("allow_missing", None)
+            found = diffing.rescored(sources[0], rollouts=rollouts or None, **columns, **scoring)
         else:
             one, other = (before, after) if before else sources
-            common |= {"on": names(on), "allow_missing": allow_missing}
-            found = diffing.diff(one, other, rollouts=sources if before else None, **common, **scoring)
+            found = diffing.diff(one, other, rollouts=sources if before else None, **columns, **scoring)
         found = found.within(**limits)
     _deliver(found.as_json(), diff_document(found), out=path, as_data=as_data)
     if found.exceeds:
@@ -607,11 +450,12 @@ def _check_results(results: list[str], scoring: dict[str, Any]) -> None:
 
 @command(
     {
+        AuditOptions: (),
         FileOptions: (
             *("tasks", "mapping", "preset", "storage_options", "memory_limit", "utf8", "max_bad_rows", "max_ratio"),
             *("max_uncompressed", "verify_checksums", "skip_bad_files", "any_role", "verifier_name", "pass_threshold"),
             *("checks", "modules", "function_timeout", "regex_timeout", "max_concurrent"),
-        )
+        ),
     },
     modules=("assay.cli.documents", "assay.insight.auditing"),
     epilog="""\b
@@ -623,19 +467,7 @@ def audit(
     spec: Annotated[str, typer.Argument(help="A verifier file; - for the functions that rows name.")],
     rollouts: Annotated[list[str], typer.Argument(help="Rollouts, as in score.")],
     *,
-    sample: Annotated[int, option("Probe at most N tasks, evenly spaced.", "N")] = 1000,
-    probe: Annotated[
-        str | None, option("JSONL with more probes: probe, class, completion, maybe task_id.", "FILE")
-    ] = None,
-    task: TaskNames = None,
-    max_passing: Annotated[
-        str | None, option("Exit with 3 if a hack passes on more than N (or P%) of its tasks.", "N|P%")
-    ] = None,
-    max_free: Annotated[float | None, option("Exit with 3 if a free probe earns more than X on average.", "X")] = None,
-    min_control: Annotated[
-        str | None, option("Exit with 3 if a control passes on less than P% of its tasks.", "P%")
-    ] = None,
-    out: Annotated[str | None, option("Also write the audit: .html, .md or .json.", "PATH", "--out", "-o")] = None,
+    out: AlsoWrite = None,
     overwrite: Overwrite = False,
     as_data: AsData = False,
     **options: Any,
@@ -649,17 +481,7 @@ def audit(
     with only_data(), to_stderr().status("auditing"):
         import_modules(options.pop("modules"))
         options["checks"] = import_checks(options["checks"])
-        result = question(
-            None if spec == "-" else spec,
-            rollouts,
-            sample=sample,
-            probes=probe or (),
-            task=names(task),
-            max_passing=max_passing,
-            max_free=max_free,
-            min_control=min_control,
-            **options,
-        )
+        result = question(None if spec == "-" else spec, rollouts, **options)
     _deliver(result.as_json(), audit_document(result), out=path, as_data=as_data)
     if result.exceeded:
         raise typer.Exit(FailedRunError.exit_code)

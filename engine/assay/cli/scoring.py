@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.app import AsData, RubricName, command, command_line, names, option, say, to_stderr
+from assay.cli.app import AsData, RubricName, command, command_line, option, say, to_stderr
 from assay.cli.modules import import_checks, import_modules, import_rubric
 from assay.errors import AssayError, FailedRunError, InputError, UsageError, path_text, shown_path
-from assay.options import STRICT_HELP, BenchOptions, FileOptions
+from assay.options import STRICT_HELP, BenchOptions, FileOptions, names
 from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def score(
         )
     if options["workers"] is None and rubric is not None and options["function_timeout"] is not None:
         options["workers"] = 1  # only a process can be killed wherever a function hangs
-    columns = names(by)
+    columns = names(by or ())
     if columns and out is not None and not is_folder(out) and not out.lower().endswith(".parquet"):
         raise UsageError(
             f"--by {by}: reads the rewards again, which are not parquet.", "Name --out NAME.parquet, or none."

@@ -37,10 +37,11 @@ from assay.insight.probes import (
     probes_of,
     task_of,
 )
+from assay.insight.results import names_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, read_whole
 from assay.names import COMPLETION, HIDDEN, NATIVE, TASK_ID
-from assay.options import ScoreOptions, documented, settle
+from assay.options import AuditOptions, ScoreOptions, documented, settle
 from assay.scoring.in_memory import engine_errors, tell
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.quantities import RowLimit
@@ -126,14 +127,14 @@ class _Gates:
         return cls(RowLimit("--max-passing", passing), free, RowLimit("--min-control", control))
 
 
-@documented(ScoreOptions)
+@documented(AuditOptions, ScoreOptions)
 def audit(
     verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None,
     rollouts: Any,
     *,
     sample: int = 1000,
     probes: str | Path | Iterable[Mapping[str, Any]] = (),
-    task: Sequence[str] = (),
+    task: Sequence[str] | str = (),
     max_passing: int | str | None = None,
     max_free: float | None = None,
     min_control: str | None = None,
@@ -144,14 +145,7 @@ def audit(
     Args:
         verifiers: As for ``assay.score``.
         rollouts: As for ``assay.score``; the first row of each task has the columns that its probes get.
-        sample: Most tasks to probe, evenly spaced over all.
-        probes: More probes: a JSONL file, or mappings, with ``probe``, ``class`` (free, hack, must not gain, control), ``completion``
-            and maybe ``task_id``.
-        task: Columns that name the task; by default ``task_id``, else ``example_id``.
-        max_passing: Most tasks, or share of tasks such as ``"5%"``, on which a hack may pass.
-        max_free: Greatest mean reward that a free probe may earn.
-        min_control: Smallest share of tasks on which a control has to pass, such as ``"90%"``.
-        options: How the rollouts are read and scored.
+        options: Those of ``assay.options.AuditOptions``, and how the rollouts are read and scored.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -166,15 +160,13 @@ def audit(
     """
     settled = settle(ScoreOptions, options, "audit")
     gates, own = _Gates.of(max_passing, max_free, min_control), _user_probes(probes)
-    if sample < 1:
-        raise UsageError(f"--sample {sample}: expected a number of tasks, at least 1.")
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         source = _joined(open_rollouts(rollouts, reading_for(settled, loaded)), loaded, settled)
         warn(loaded)
         with engine_errors(source.files):
-            rows, tasks = _sampled(source, tuple(task), sample)
+            rows, tasks = _sampled(source, names_of(task), sample)
             plan = Plan(loaded, tuple(rows.drop(_ROW, _AT, _ID).schema.items()), (), any_role=settled["any_role"])
             tell(plan.refuse(rows.drop(_ROW, _AT, _ID).lazy()))
             with closing_checks(loaded):

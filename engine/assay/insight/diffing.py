@@ -22,7 +22,7 @@ from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of, sort_key
 from assay.insight.stats import FEW_TASKS, finite, fixed_mean, fixed_sums, mcnemar, normal_p, t_test
 from assay.names import COMPLETION, HIDDEN, TEXT
-from assay.options import DiffLimits, ScoreOptions, options_of, settle
+from assay.options import DiffLimits, DiffOptions, ScoreOptions, documented, options_of, settle
 from assay.runs.file_run import settings_in
 from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
@@ -120,6 +120,7 @@ class Diff:
         return as_data(vars(self))
 
 
+@documented(DiffOptions)
 def diff(
     before: Any,
     after: Any,
@@ -135,17 +136,12 @@ def diff(
 ) -> Diff:
     """Compare two rewards of the same rollouts: two results, or with ``rollouts`` two sets of verifiers, scored in one pass.
 
+    With ``rollouts``, other keywords are options of ``assay.score``.
+
     Args:
         before: A parquet file of ``assay score``, a folder of parts, or a Polars frame; with ``rollouts``, one or more verifiers.
         after: The same.
-        rollouts: Rollouts to score with both.
-        tasks: Their task table.
-        on: Columns that tell a rollout, to join the results on; by default, they are compared row by row.
-        by: Columns whose values are told apart, each by itself, as far as they exist.
-        examples: How many rows that flipped to show.
-        allow_missing: With ``on``: how many rows, or which percentage, may be on one side only.
-        task: Columns that name the task; by default ``task_id`` or ``example_id``.
-        options: With ``rollouts``: options of ``assay.score``.
+        options: Those of ``assay.options.DiffOptions``, as the signature lists them.
 
     Returns:
         What changed.
@@ -163,8 +159,6 @@ def diff(
         >>> found.flips, found.delta["mean"]
         (1, 0.5)
     """
-    if examples < 0:
-        raise UsageError(f"--examples {examples}: expected a number of rows, at least 0.")
     keys, columns, clusters = names_of(on), names_of(by), names_of(task)
     if rollouts is None:
         if tasks is not None or options:

@@ -21,6 +21,7 @@ from assay.insight.training.advantage import advantages as compute_advantages
 from assay.insight.training.estimators import ESTIMATORS
 from assay.insight.training.subsets import MOST_VOTES, extremes, majorities, passing
 from assay.names import HIDDEN
+from assay.options import GroupsOptions, documented
 from assay.thresholds import THRESHOLDS
 
 Unscored = Literal["skip", "fail"]
@@ -132,6 +133,7 @@ class _GroupsQuery:
         return "passed" in self.result.schema
 
 
+@documented(GroupsOptions)
 def groups(
     result: Any,
     *,
@@ -154,22 +156,7 @@ def groups(
 
     Args:
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
-        by: Columns whose values are summarised and compared; by default ``model``, if there is one; ``none`` for all groups together.
-        k: Sizes of subsets; by default 1, 4 and 8, as far as groups have so many rows.
-        thresholds: Shares of a subset that must pass, for G-Pass@k: columns ``g-pass@4_0.5``, and ``mg-pass@4``.
-        vote: Column with each row's answer, for maj@k: the answer that most rows of a subset give, nulls abstaining.
-        unscored: What rows without a reward count as: nothing (``skip``), or failures with reward 0 (``fail``).
-        advantages: Also compute the advantage of each row in its group: ``grpo``, (r-m)/(s+eps); ``dr_grpo``, r-m; ``rloo``, r less
-            the mean of the others. 0.0 in a group whose rewards are all equal, null for a single row. Or as a trainer computes them:
-            the names of ``assay.advantages``, with the checks as rewards for those that normalize each (GDPO).
-        length: Column with the tokens of each text, for trainers that normalize over tokens; by default each row counts as one.
-        advantage_options: Options of the trainer's estimator by its own names, as ``options`` of ``assay.advantages``.
-        baseline: Column with the reward of each task's greedy response, for ReMax.
-        eps: What is added to the standard deviation by ``grpo``.
-        ci: How intervals are made: with Student's ``t``, or by ``bootstrap`` over tasks.
-        seed: Seed of the bootstrap.
-        task: Columns that name the task; by default ``task_id`` or ``example_id``.
-        group: Columns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
+        options: Those of ``assay.options.GroupsOptions``, as the signature lists them.
 
     Returns:
         The groups, the summary and the pairs.
@@ -230,7 +217,8 @@ def _asked(
     if not tasks:
         fact = f"{result.name}: no column names the task of a row, as `task_id` or `example_id` would."
         raise UsageError(fact, "Name one: --task COLUMN")
-    names = () if by == "none" and "none" not in result.schema else names_of(by)
+    names = names_of(by)
+    names = () if names == ("none",) and "none" not in result.schema else names
     chosen = result.keys(names, "--by") if by is not None else result.present(["model"])
     keys = tuple(dict.fromkeys((*result.groups(tasks, names_of(group)), *chosen)))
     if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:

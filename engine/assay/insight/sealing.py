@@ -28,7 +28,7 @@ from assay.loading.formats.reading import batches
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
 from assay.names import FUNCTION, IN_PROCESS, MANIFEST, NATIVE
-from assay.options import FileOptions, settle
+from assay.options import FileOptions, VerifyOptions, documented, settle
 from assay.runs.file_run import output_schema, settings_in, stream
 from assay.runs.manifest import read_manifest
 from assay.scoring.in_memory import engine_errors, prepare
@@ -48,7 +48,6 @@ from assay.writing.writers import open_writer
 _CHANCE = 0.05  # with which a sample misses a share of altered rows of ``Verification.misses_up_to``
 _CELLS = 5
 _ROOT = re.compile("[0-9a-f]{16,64}")
-_SAMPLE = 10_000
 _VERSIONS = {"Assay": "assay_version", "Polars": "polars_version"}
 
 
@@ -96,12 +95,13 @@ class Verification:
         return as_data({"intact": self.intact, **vars(self)})
 
 
+@documented(VerifyOptions)
 def verify(
     result: str | Path,
     *,
     rollouts: Any = None,
     tasks: Any = None,
-    sample: int | str = _SAMPLE,
+    sample: int | str = 10_000,
     seed: int = 0,
     root: str | None = None,
     any_version: bool = False,
@@ -111,13 +111,7 @@ def verify(
 
     Args:
         result: A parquet file of ``assay score``, or a folder of parts.
-        rollouts: The files that were scored, if they are elsewhere now; in the order of the run.
-        tasks: The task table, if it is elsewhere now.
-        sample: How many rows to score again: a number, a percentage such as ``"5%"``, or ``"all"``.
-        seed: Seed of the sample; the same rows for the same seed.
-        root: The root that the content has to have: 64 hexadecimal digits, or at least the first 16.
-        any_version: Whether to go on if another version of Assay, of Polars or of a library that decides verdicts made the result.
-        checks: Your own check types that it was made with.
+        options: Those of ``assay.options.VerifyOptions``, as the signature lists them.
 
     Returns:
         What differs, if anything does.

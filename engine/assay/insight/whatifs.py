@@ -30,7 +30,7 @@ from assay.insight.results import ROW, Result, ScoreColumn, as_data, names_of, o
 from assay.insight.stats import finite, fixed_mean, fixed_sums
 from assay.loading.formats.reading import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
-from assay.options import DiffLimits
+from assay.options import DiffLimits, WhatIfOptions, documented
 from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
@@ -90,6 +90,7 @@ class WhatIf:
         return as_data({**own, "diff": self.diff.as_json()})
 
 
+@documented(WhatIfOptions)
 def whatif(
     result: Any,
     *,
@@ -106,14 +107,7 @@ def whatif(
 
     Args:
         result: A parquet file of ``assay score``, or a folder of parts, with its check columns.
-        weights: New weights by check; of a rubric, by member.
-        required: Which checks a row has to pass, by check.
-        drop: Checks to leave out: of weight 0, and not required.
-        pass_threshold: Lowest reward, of each verifier or of the rubric, with which a row passes.
-        rank: Column of the models to rank.
-        by: As for ``diff``.
-        examples: As for ``diff``.
-        task: As for ``diff``.
+        options: Those of ``assay.options.WhatIfOptions``, as the signature lists them.
 
     Returns:
         What would change.

@@ -17,6 +17,7 @@ from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.results import Result, open_result
 from assay.names import HIDDEN
+from assay.options import TripwireOptions, documented
 from assay.system.documents import read_document
 
 WIRES: Mapping[str, Mapping[str, float]] = {
@@ -187,13 +188,12 @@ class _Reading:
     said: str
 
 
+@documented(TripwireOptions)
 class Tripwires:
     """Watch the rewards of a training run, step by step.
 
     Args:
-        limits: Limits that differ from ``WIRES``: a mapping, or the path of a YAML, JSON or TOML file with one. For each wire a number,
-            a mapping of several, or false to switch it off.
-        by: Column with the step.
+        options: Those of ``assay.options.TripwireOptions``, as the signature lists them.
 
     Raises:
         UsageError: There is no such wire or limit.

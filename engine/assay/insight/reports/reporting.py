@@ -10,7 +10,7 @@ import polars as pl
 
 from assay.aggregating.templates import template_expr
 from assay.checks.registry import CHECKS
-from assay.errors import AssayError, UsageError, counted
+from assay.errors import AssayError, counted
 from assay.expressions.shared_columns import exactly
 from assay.insight.findings.columns import Keys, ResultColumns, columns_of, numbered, score_columns
 from assay.insight.originals import HOW, NO_TEXTS, originals
@@ -29,6 +29,7 @@ from assay.insight.reports.numbers import (
 from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
 from assay.insight.whatifs import losses
 from assay.names import TEXT
+from assay.options import ReportOptions, documented
 from assay.spec.canonical import forms_of
 
 _BITS = 32
@@ -155,6 +156,7 @@ def _json_data(value: Any) -> Any:
 _PARTS = ("summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")
 
 
+@documented(ReportOptions)
 def report(
     result: Any,
     *,
@@ -170,14 +172,7 @@ def report(
 
     Args:
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
-        rollouts: The rollouts that were scored, for the texts of examples; by default the result's ``completion``, else the files
-            that its provenance names, if they have not changed.
-        by: Columns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
-        examples: Most examples of each kind.
-        text: Whether examples show the texts that were scored.
-        length: Column with the length of each text, such as a number of tokens; by default code points.
-        task: Columns that name the task; by default ``task_id`` or ``example_id``.
-        group: Columns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
+        options: Those of ``assay.options.ReportOptions``, as the signature lists them.
 
     Returns:
         The report, with ``html()``, ``markdown()`` and ``as_json()``.
@@ -193,8 +188,6 @@ def report(
         >>> assay.report(rewards).summary["pass_rate"]
         0.3333333333333333
     """
-    if examples < 0:
-        raise UsageError(f"--examples {examples}: expected a number of rows, at least 0.")
     opened = open_result(result).with_length(length)
     tasks = opened.tasks(names_of(task))
     groups = opened.groups(tasks, names_of(group)) if tasks else ()

@@ -22,6 +22,7 @@ from assay.insight.originals import HOW, originals, some_rows
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.loading.formats.files import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
+from assay.options import ShowOptions, documented
 from assay.values.references import Reference, gold_text, is_reference, read_reference
 
 _PHRASES = ("value", "values", "text")
@@ -251,6 +252,7 @@ class Cards:
         return {"insight": 1, "rows": self.rows, "matching": self.matching, "cards": cards, "notes": list(self.notes)}
 
 
+@documented(ShowOptions)
 def show(
     result: Any,
     *,
@@ -268,16 +270,7 @@ def show(
 
     Args:
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward``.
-        failed: Names of checks: rows on which all of these fail.
-        passed: Names of checks: rows on which all of these pass.
-        where: SQL expressions of Polars over the columns: rows for which all hold.
-        sort: Columns to sort by; ``-NAME`` for the largest first. Nulls come last, ties in order of the rows.
-        limit: How many rows at most.
-        random: Seed: a random choice of the rows, the same each time.
-        row: Numbers of rows, from 0: these only.
-        columns: Columns that tell which row it is, instead of the task's, ``model`` and ``step``.
-        rollouts: The rollouts that were scored, for the texts; by default the result's own column, else the inputs that its
-            provenance names.
+        options: Those of ``assay.options.ShowOptions``, as the signature lists them.
 
     Raises:
         InputError: The result cannot be read, or the rollouts are others.
@@ -290,8 +283,6 @@ def show(
         'does not contain "refund"'
     """
     opened = open_result(result)
-    if limit < 1:
-        raise UsageError(f"--limit {limit}: expected a number of rows, at least 1.")
     notes = list(opened.notes)
     kept = _filters(opened, failed, passed, where, row, notes)
     matching = opened.rows if not kept else int(opened.collect(opened.numbered.filter(*kept).select(pl.len())).item())
