@@ -33,7 +33,7 @@ def test_the_demo_scores_the_samples_and_says_what_to_try_next(tmp_path):
     rewards = pl.read_parquet(tmp_path / "rewards.parquet")["reward"].to_list()
     assert rewards == [row["reward"] for row in golden]
     scored = [reward for reward in rewards if reward is not None]
-    assert f"mean reward {sum(scored) / len(scored):.4f}" in shown
+    assert f"mean reward {sum(scored) / len(scored):.3f}" in shown
     assert "rewards: rewards.parquet" in shown
     assert " init verifier.yaml" in shown
     last = shown.splitlines()[-1].split("    #")[0].split()

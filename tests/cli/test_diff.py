@@ -99,7 +99,7 @@ def test_what_it_prints():
     assert "48 rows · 48 scored on both sides · 4 flips, 3 regressions · 4 rewards changed" in result.stderr
     assert "exceeded: 4 of 48 rows; --max-flips allows 3" in result.stderr
     assert "exceeded: the mean reward moved by" in result.stderr
-    assert "row 10 · task_id t1 · model elm · 1 ✓ -> .5 ✗" in result.stderr
+    assert "row 10 · task_id t1 · model elm · 1 ✓ -> 0.500 ✗" in result.stderr
     assert not {"\x1b", "\u202e"} & {*result.stderr}
 
 

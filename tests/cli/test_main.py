@@ -205,8 +205,8 @@ def test_the_summary_goes_to_stderr_and_to_stdout_as_one_json_document_when_aske
     command = "score in.jsonl --spec v.json" + (f" --out {where}" if where else "")
     done = run(command)
     assert done.stdout == ""
-    assert "2 of 3 rows scored · mean reward 0.5000 · pass rate 50.0%" in done.stderr
-    doubt = "unscored: 1 of 3 rows (33%); most often: the completion is null (1 row)"
+    assert "2 of 3 rows scored · mean reward 0.500 · pass rate 50.0 %" in done.stderr
+    doubt = "unscored: 1 of 3 rows (33.3 %); most often: the completion is null (1 row)"
     assert f"warning: {doubt}\n" in done.stderr
     assert "1 row has an error:\n  unscored, the completion is null: 1\n" in done.stderr
     done = run(f"{command} --json --overwrite")
@@ -223,7 +223,7 @@ def test_rollouts_come_and_go_through_pipes(as_json):
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(row["id"], row["reward"]) for row in rows] == [(0, 1.0), (1, 0.0), (2, None)]
     assert list(rows[0]) == ["id", "reward", "passed", "feedback", "error"]
-    assert json.loads(done.stderr)["rows"] == 3 if as_json else "2 of 3 rows scored · mean reward 0.5000" in done.stderr
+    assert json.loads(done.stderr)["rows"] == 3 if as_json else "2 of 3 rows scored · mean reward 0.500" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
         ("unknown.json --no-strict", 0, ["warning: unknown.json: vibes", "ok: unknown.json"]),
         ("broken.json", 2, ["error: broken.json: 1 problem", "the check cannot run: PatternError"]),
         ("v.json bad.json broken.json nix.json", 2, ["ok: v.json", "bad.json: 1 problem", "broken.json", "nix.json"]),
-        ("v.json --against in.jsonl", 0, ["mean reward 0.5000 on 3 rows of in.jsonl"]),
-        ("v.json --rollouts in.jsonl", 0, ["mean reward 0.5000 on 3 rows of in.jsonl"]),
+        ("v.json --against in.jsonl", 0, ["mean reward 0.500 on 3 rows of in.jsonl"]),
+        ("v.json --rollouts in.jsonl", 0, ["mean reward 0.500 on 3 rows of in.jsonl"]),
     ],
 )
 def test_check_tells_every_problem_of_every_file(specs, code, said):
@@ -318,7 +318,7 @@ def test_check_tells_of_nested_checks_and_what_rollouts_have():
     assert "gsm/number, value: `answer` has a value in 4 of 4 rows" in lines
     assert 'gsm/number, value: `number` cannot use the values of 1 of 4 rows, such as "zero"' in lines
     assert "gsm/all_of.json_valid, when: holds in 4 of 4 rows" in lines
-    assert lines[-1].endswith("; mean reward 0.0000 on 4 rows of gsm.jsonl, 1 unscored")
+    assert lines[-1].endswith("; mean reward 0 on 4 rows of gsm.jsonl, 1 unscored")
     broken = {"type": "all_of", "checks": [{"type": "contains"}, {"type": "json_valid"}]}
     Path("gsm.json").write_text(json.dumps({"checks": [broken]}))
     refused = run("check gsm.json", code=2).stderr

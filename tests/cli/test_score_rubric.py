@@ -59,7 +59,7 @@ def test_a_rubric_scores_a_file():
         f"score/{name}" for name in ("length", "judge", "unpicklable")
     ]
     assert found["reward"].to_list() == [0.5 * 1 + 0.25 - 0.5] * 60
-    assert "mean reward 0.2500" in done.stderr
+    assert "mean reward 0.250" in done.stderr
     written = assay.read_provenance("out.parquet")["verifiers"]
     assert [(one["id"], one["kind"], one["weight"]) for one in written] == [
         ("length", "function", 0.5),

@@ -108,11 +108,11 @@ def test_a_run_in_numbers():
         out="out/rewards.parquet",
     )
     assert shown(print_summary, summary) == (
-        "1,500 rows · mean reward 0.9000 · pass rate 80.0% · 3,000 rows/s\n"
-        "check       mean  failures  most frequent reasons\n"
-        'contains  0.8000       300  200× lacks "a"\n'
-        "                            100× b\n"
-        "t/long    1.0000         0\n"
+        "1,500 rows · mean reward 0.900 · pass rate 80.0 % · 3,000 rows/s\n"
+        "check      mean  failures  most frequent reasons\n"
+        'contains  0.800       300  200× lacks "a"\n'
+        "                           100× b\n"
+        "t/long        1         0\n"
         "note: a note\n"
         "rewards: out/rewards.parquet"
     )
@@ -239,7 +239,7 @@ def test_a_terminal_sees_progress_and_colour_and_a_pipe_does_not(command):
     with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as piped:
         said = piped.communicate(timeout=PATIENCE)
     assert said[0] == ""
-    assert "1,234 rows · mean reward 0.0000" in said[1]
+    assert "1,234 rows · mean reward 0" in said[1]
     assert "\x1b" not in said[1]
     assert "scoring " not in said[1]
 

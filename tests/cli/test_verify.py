@@ -98,7 +98,7 @@ def test_what_verify_prints():
         "rows.parquet: the same by size and time",
         "verifiers: as the footer says",
         (
-            "scored again: 6 of 24 rows, no cell differs; if up to 39.30 % of the rows were altered, "
+            "scored again: 6 of 24 rows, no cell differs; if up to 39.3 % of the rows were altered, "
             "such a sample misses them with a chance of 5 %"
         ),
         "intact",

@@ -28,7 +28,7 @@ def test_the_means_by_model(tmp_path):
         app, ["score", str(GSM8K), "--spec", str(SPEC), "--out", str(tmp_path / "rewards.parquet")]
     )
     assert done.exit_code == 0, done.output
-    assert "5,276 rows · mean reward 0.3793" in done.output
+    assert "5,276 rows · mean reward 0.379" in done.output
     rewards = pl.read_parquet(tmp_path / "rewards.parquet")
     assert rewards.height == 5276
     assert rewards["error"].null_count() == 5276

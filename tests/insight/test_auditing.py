@@ -65,7 +65,7 @@ def test_an_example_is_paid_for_less_than_it_should():
     assert {(item["probe"], item["check"]) for item in audit.bypasses} == {(name, "calm") for name in DISGUISES}
     assert all(item["tasks"] == item["of"] == 25 for item in audit.bypasses)
     assert "--max-passing 0: shell_filler passes on 25 of 25 tasks" in audit.exceeded
-    assert "--max-free 0.9: a free probe earns 1.0000" in audit.exceeded
+    assert "--max-free 0.9: a free probe earns 1" in audit.exceeded
     assert not assay.audit(spec, folder / "rollouts.jsonl", max_passing="100%", max_free=1.0).exceeded
 
 

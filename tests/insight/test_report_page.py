@@ -17,7 +17,7 @@ from waiting import PATIENCE
 import assay
 from assay.insight.reports.page import MOST_BYTES, script_sha256
 from assay.writing.documents import escaped, fenced
-from assay.writing.numbers import number, percent
+from assay.writing.numbers import percent
 
 REPORTS = Path(assay.__file__).parent / "insight" / "reports"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -334,29 +334,6 @@ def test_a_text_of_many_lines_stays_in_its_fence(attacked):
         else:
             assert not line.startswith("# heading")
             assert "<script" not in line.replace("\\<", "")
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0.8229, ".823"),
-        (-0.0001, ".000"),
-        (-0.5, "-.500"),
-        (1.0, "1.000"),
-        (None, "–"),
-        (12.5, "12.500"),
-        (2e7, "2e+07"),
-    ],
-)
-def test_numbers_for_people(value, shown):
-    assert number(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0.404, "40.4 %"), (0.9999, ">99.9 %"), (0.0001, "<0.1 %"), (1.0, "100.0 %"), (0.0, "0.0 %")]
-)
-def test_only_all_is_a_hundred_percent(value, shown):
-    assert percent(value) == shown
 
 
 NODE = shutil.which("node")

@@ -78,7 +78,7 @@ def test_a_frame_can_be_summarised_too():
 
 
 def test_a_summary_reads_well_and_escapes_what_comes_from_data(run):
-    words = ["99 of 100 rows scored · mean reward 0.7502 · pass rate 40.4%", "1 row with an error"]
+    words = ["99 of 100 rows scored · mean reward 0.750 · pass rate 40.4 %", "1 row with an error"]
     assert repr(run[1]).splitlines()[:2] == words
     hostile = "<script>alert(1)</script> \x1b[31m \u202e & \"'"
     checks = [CheckSummary(f"c{n}{hostile}", "contains", 1.0, rows=1, failures=1) for n in range(70)]
@@ -138,7 +138,7 @@ def test_the_command_adds_the_groups_to_the_summary(tmp_path, monkeypatch, out):
     assert data["out"] == (out.split()[1] if out else None)
     assert bool(data["root"]) is out.endswith(".parquet")
     done = CliRunner().invoke(app, [*command.split(), "--by", "model", "--overwrite"], env={"COLUMNS": "120"})
-    assert "atlas-7b     33     19  0.4942 [0.4250, 0.5633]   12.5% [1.0%, 24.0%]" in done.stderr
+    assert "atlas-7b     33     19  0.494 [0.425, 0.563]   12.5 % [1.0, 24.0] %" in done.stderr
 
 
 def test_groups_are_refused_where_they_cannot_be_had(tmp_path, monkeypatch):

@@ -103,7 +103,7 @@ def test_a_jump_needs_size_and_z():
     alerts = [fired(wires.update(scores(passed, 1000)), "jump") for passed in rates]
     # the last fall is no onset: the step before has fired
     assert [[round(alert.value, 3) for alert in found] for found in alerts] == [[], [], [0.11], [], []]
-    assert alerts[2][0].said == "passes on 70.0 % of rows, 59.0 % the step before, z +5.2"
+    assert alerts[2][0].said == "passes on 70.0 % of rows, 59.0 % the step before, z +5.175"
     again = [fired(wires.update(scores(passed, 1000)), "jump") for passed in (900, 900, 100)]
     assert [len(found) for found in again] == [1, 0, 1]
 
@@ -275,5 +275,5 @@ def test_scored_rollouts_say_which_check(tmp_path):
         "value": 0.5,
         "limit": 0.1,
         "rows": 100,
-        "said": "passes on 100.0 % of rows, 50.0 % the step before, z +10.0",
+        "said": "passes on 100 % of rows, 50.0 % the step before, z +10",
     }

@@ -82,7 +82,7 @@ def test_a_run_that_misses_a_minimum_writes_its_result_and_says_which(tmp_path, 
         (
             "--min-pass-rate 60% --min-pass-rate-of scored --min-reward 0.6",
             0,
-            "3 of 4 rows scored · mean reward 0.6667 · pass rate 66.7%",
+            "3 of 4 rows scored · mean reward 0.667 · pass rate 66.7 %",
         ),
         ("--min-pass-rate 70", 2, "Write --min-pass-rate 70%."),
         ("--min-reward nan", 2, "--min-reward nan: expected a number."),
@@ -126,7 +126,7 @@ def test_reasons_beyond_those_shown_are_counted(tmp_path, monkeypatch):
     Path("v.json").write_text(json.dumps(SPEC))
     command = "score in.jsonl --spec v.json --tasks tasks.jsonl"
     done = CliRunner().invoke(app, command.split(), env={"COLUMNS": "160"})
-    assert "2 of 60 rows scored · mean reward 1.0000" in done.stderr
+    assert "2 of 60 rows scored · mean reward 1" in done.stderr
     assert "  unscored, 24 other reasons: 48\n" in done.stderr
     done = CliRunner().invoke(app, [*command.split(), "--json"])
     assert json.loads(done.stdout)["more_unscored_reasons"] == 9
@@ -137,7 +137,9 @@ def test_a_run_in_which_more_than_a_tenth_of_the_rows_has_no_reward_says_so(tmp_
     rows = [{"completion": None if at < unscored else "refund"} for at in range(100)]
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    expected = [f"unscored: {unscored} of 100 rows ({unscored}%); most often: the completion is null ({unscored} rows)"]
+    expected = [
+        f"unscored: {unscored} of 100 rows ({unscored}.0 %); most often: the completion is null ({unscored} rows)"
+    ]
     for score in (lambda: assay.score(rows, SPEC), lambda: assay.score_file(source, SPEC)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

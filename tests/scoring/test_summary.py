@@ -35,7 +35,7 @@ def test_the_numbers_are_those_a_person_would_count():
         "root": "",
         "out": None,
         "unscored": [{"reason": "the completion is null", "rows": 2}],
-        "warnings": ["unscored: 2 of 8 rows (25%); most often: the completion is null (2 rows)"],
+        "warnings": ["unscored: 2 of 8 rows (25.0 %); most often: the completion is null (2 rows)"],
         "notes": [],
         "broken": [],
         "checks": [

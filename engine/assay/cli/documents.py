@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.terminal import print_line, print_notes, print_table
 from assay.errors import counted
 from assay.writing.documents import Document, Lines, Quote, Table
-from assay.writing.numbers import decimal, interval, number, p_value, percent
+from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,6 @@ _SHOWN = 10
 _TEXT = 2_000
 _BEFORE = 60
 """Equal characters that are shown before the first in which two texts differ."""
-_CHANGE = "+.4f"
 _PAIRS_SHOWN = _MODELS_SHOWN = 20
 _FIRST, _WIDE = 5, 8
 """Most metrics beside the mean, and in a table of their own."""
@@ -43,7 +42,7 @@ def audit_document(audit: "Audit") -> Document:
     real = audit.real
     facts = (
         f"{counted(real['tasks'], 'task')} · {counted(real['rows'], 'real rollout')} · mean reward "
-        f"{decimal(real['mean_reward'])} · pass rate {percent(real['pass_rate'])}"
+        f"{number(real['mean_reward'])} · pass rate {percent(real['pass_rate'])}"
     )
     numbers = dict.fromkeys(("tasks", "mean", "passes", "beats", "centile"), True)
     tables = [
@@ -55,7 +54,7 @@ def audit_document(audit: "Audit") -> Document:
     for item in audit.bypasses:
         tasks = f"{item['probe']} on {item['tasks']:,} of {counted(item['of'], 'task')}"
         through.setdefault(item["check"], []).append(tasks)
-    rest = [f"free reward: {decimal(audit.free_reward)}, the greatest mean of the free probes"]
+    rest = [f"free reward: {number(audit.free_reward)}, the greatest mean of the free probes"]
     rest += [f"every free probe passes {', '.join(names)}"] if names else []
     rest += [
         f"{probe['id']} earns more than the best real completion on {probe['gains']:,} of {counted(probe['tasks'], 'task')}"
@@ -71,9 +70,13 @@ def _probe(probe: Mapping[str, Any]) -> list[str]:
     names = probe["stopped_by"]
     more = [f"… {len(names) - _STOPPING} more"] if len(names) > _STOPPING else []
     errors = [f"({counted(probe['errors'], 'row')} with errors)"] if probe["errors"] else []
-    shares = (percent(probe["pass_share"]), percent(probe["beats_real"]), decimal(probe["percentile"], ".1f"))
+    shares = (
+        percent(probe["pass_share"]),
+        percent(probe["beats_real"]),
+        percent(None if probe["percentile"] is None else probe["percentile"] / 100),
+    )
     stopping = " ".join([", ".join([*names[:_STOPPING], *more]), *errors]).strip()
-    return [probe["id"], f"{probe['tasks']:,}", decimal(probe["mean_reward"]), *shares, stopping]
+    return [probe["id"], count(probe["tasks"]), number(probe["mean_reward"]), *shares, stopping]
 
 
 def alerts_document(alerts: "Sequence[Alert]", steps: int, by: str, notes: Sequence[str]) -> Document:
@@ -98,8 +101,9 @@ def verification_document(verification: "Verification") -> Document:
     if (missed := verification.misses_up_to) is not None:
         differ = verification.cells_differ
         found = f"{counted(differ, 'cell')} differ{'s' * (differ == 1)}" if differ else "no cell differs"
-        share = f"{missed:.2%}".replace("%", " %")
-        chance = f"; if up to {share} of the rows were altered, such a sample misses them with a chance of 5 %"
+        chance = (
+            f"; if up to {percent(missed)} of the rows were altered, such a sample misses them with a chance of 5 %"
+        )
         of_rows = f"{verification.sampled:,} of {counted(verification.rows, 'row')}"
         head.append(f"scored again: {of_rows}, {found}{chance if missed else ''}")
     rows = [
@@ -122,7 +126,7 @@ def diff_document(diff: "Diff") -> Document:
     blocks: _Blocks = [Lines(_facts(diff))]
     matrix = diff.matrix
     if matrix is not None and diff.flips:
-        cells = [[before, *(f"{matrix[f'{before}->{after}']:,}" for after in _STATES)] for before in _STATES]
+        cells = [[before, *(count(matrix[f"{before}->{after}"]) for after in _STATES)] for before in _STATES]
         blocks.append(Table({"before \\ after": False, **dict.fromkeys(_STATES, True)}, cells))
     counts = dict.fromkeys(("pass->fail", "fail->pass", "mean delta"), True)
     if touched := [check for check in diff.checks if check["changed"]]:
@@ -133,7 +137,7 @@ def diff_document(diff: "Diff") -> Document:
             cells = [_changes(_or_dash(entry["value"]), entry, "rows", "regressions") for entry in entries]
             blocks.append(Table({column: False, "rows": True, **counts}, cells))
     if diff.signatures:
-        cells = [[f"{entry['rows']:,}", " ".join(entry["signature"])] for entry in diff.signatures[:_SHOWN]]
+        cells = [[count(entry["rows"]), " ".join(entry["signature"])] for entry in diff.signatures[:_SHOWN]]
         more = len(diff.signatures) - len(cells)
         cells += [["…", f"{more:,} more"]] if more > 0 else []
         blocks.append(Table({"flips": True, "checks that changed": False}, cells))
@@ -156,12 +160,12 @@ def _facts(diff: "Diff") -> list[str]:
     ]
     delta, test = diff.delta, diff.reward_test
     directions = f"{delta['up']:,} up, {delta['down']:,} down, {delta['equal']:,} equal"
-    lines.append(f"reward: mean {number(delta['mean'], _CHANGE)} a row, {directions}")
+    lines.append(f"reward: mean {change(delta['mean'])} a row, {directions}")
     few = f" (roughly: few tasks, {test['tasks']})" if test["few"] and test["mean"] is not None else ""
-    ends = f"{number(test['mean'], _CHANGE)} {interval(test['ci95'], _CHANGE)}".rstrip()
+    ends = f"{change(test['mean'])} {interval(test['ci95'])}".rstrip()
     lines.append(f"for new tasks: reward {ends}, p {p_value(test['p'])}")
     if diff.flip_test is not None:
-        how = "McNemar, exact" if diff.flip_test["test"] == "mcnemar" else f"z {number(diff.flip_test['z'], _CHANGE)}"
+        how = "McNemar, exact" if diff.flip_test["test"] == "mcnemar" else f"z {change(diff.flip_test['z'])}"
         moved = f"{diff.flip_test['fail_to_pass']:,} gained, {diff.flip_test['pass_to_fail']:,} lost"
         lines[-1] += f"; passes {moved}: {how}, p {p_value(diff.flip_test['p'])}"
     lines[-1] += few
@@ -171,8 +175,8 @@ def _facts(diff: "Diff") -> list[str]:
 
 
 def _changes(name: str, entry: Mapping[str, Any], *counts: str) -> list[str]:
-    numbers = (f"{entry[count]:,}" for count in (*counts, "fail_to_pass"))
-    return [name, *numbers, number(entry["mean_delta"], _CHANGE)]
+    numbers = (count(entry[name]) for name in (*counts, "fail_to_pass"))
+    return [name, *numbers, change(entry["mean_delta"])]
 
 
 def _or_dash(value: Any) -> str:
@@ -181,7 +185,7 @@ def _or_dash(value: Any) -> str:
 
 def _example(example: Mapping[str, Any]) -> _Blocks:
     keys = " · ".join(f"{name} {value}" for name, value in example["key"].items())
-    sides = [f"{number(example[side]['reward'], '.4g')} {_mark(example[side])}" for side in ("before", "after")]
+    sides = [f"{number(example[side]['reward'])} {_mark(example[side])}" for side in ("before", "after")]
     heading = f"row {example['row']:,}{f' · {keys}' if keys else ''} · {' -> '.join(sides)} · {' '.join(example['signature'])}"
     ours, theirs = (str(example[f"feedback_{side}"] or "").splitlines() for side in ("before", "after"))
     lines = [f"- {line}" for line in ours if line not in theirs] + [f"+ {line}" for line in theirs if line not in ours]
@@ -213,22 +217,22 @@ def _mark(side: Mapping[str, Any]) -> str:
 def _limit(limit: Mapping[str, Any], rows: int) -> str:
     value, allowed = limit["value"], limit["allowed"]
     if limit["limit"] == "--max-delta":
-        return f"the mean reward moved by {number(value, '+.6g')}; --max-delta allows {allowed:g}"
+        return f"the mean reward moved by {f'{value:+.6g}'}; --max-delta allows {allowed:g}"
     return f"{value:,} of {counted(rows, 'row')}; {limit['limit']} allows {allowed}"
 
 
 def whatif_document(whatif: "WhatIf") -> Document:
     """Return rewards with other weights: what they are, what changes, what the weights do, how models rank."""
     sides = {"now": whatif.before, "then": whatif.after}
-    rows = [[name, number(one["mean_reward"], ".4f"), percent(one["pass_rate"])] for name, one in sides.items()]
+    rows = [[name, number(one["mean_reward"]), percent(one["pass_rate"])] for name, one in sides.items()]
     blocks: _Blocks = [Table({"": False, "mean reward": True, "pass rate": True}, rows)]
     blocks += [block for block in diff_document(whatif.diff).blocks if whatif.diff.changed or whatif.diff.flips]
     columns = {"check": False, "weight": True, "mean": True, "slope": True, "elasticity": True, "mean without": True}
     columns |= {"passes ×0": True, "×½": True, "×2": True}
     rows = [
         [
-            *(entry["check"], f"{entry['weight']:g}", number(entry["mean"], ".4f"), number(entry["slope"], _CHANGE)),
-            *(number(entry["elasticity"], _CHANGE), number(entry["mean_without"], ".4f")),
+            *(entry["check"], plain(entry["weight"]), number(entry["mean"]), change(entry["slope"])),
+            *(change(entry["elasticity"]), number(entry["mean_without"])),
             *(percent(entry["pass_rate"][factor]) for factor in ("0", "0.5", "2")),
         ]
         for entry in whatif.sensitivity
@@ -241,7 +245,7 @@ def whatif_document(whatif: "WhatIf") -> Document:
 
 
 def _ranking(ranking: Mapping[str, Any]) -> _Blocks:
-    rows = [[str(at), entry["model"], number(entry["mean"], ".4f")] for at, entry in enumerate(ranking["order"], 1)]
+    rows = [[str(at), entry["model"], number(entry["mean"])] for at, entry in enumerate(ranking["order"], 1)]
     blocks: _Blocks = [Table({"": True, "model": False, "mean": True}, rows, "Ranking")]
     never = [
         f"{pair['above']} is no worse than {pair['below']} on any check"
@@ -253,12 +257,12 @@ def _ranking(ranking: Mapping[str, Any]) -> _Blocks:
         blocks.append(Lines([f"no weights reverse: {line}" for line in never[:_SHOWN]] + more))
     least = sorted((pair for pair in ranking["least_mass"] if pair["mass"] is not None), key=lambda pair: pair["mass"])
     if least:
-        cells = [[f"{pair['above']} > {pair['below']}", f"{pair['mass']:.1%}"] for pair in least[:_SHOWN]]
+        cells = [[f"{pair['above']} > {pair['below']}", percent(pair["mass"])] for pair in least[:_SHOWN]]
         blocks.append(Table({"tie": False, "weight to move": True}, cells))
     if ranking["pareto"]:
         columns = {"share of": False, "from": True, "to": True, "moves": True, "pairs reversed": True}
         cells = [
-            [move["check"], *(f"{move[name]:.1%}" for name in ("share", "to", "cost")), f"{move['reversed']:,}"]
+            [move["check"], *(percent(move[name]) for name in ("share", "to", "cost")), count(move["reversed"])]
             for move in ranking["pareto"][:_SHOWN]
         ]
         blocks.append(Table(columns, cells))
@@ -291,13 +295,13 @@ def groups_tables(groups: "Groups") -> tuple[str, list[Table], list[str]]:
 
     def first(metrics: Mapping[str, Any]) -> list[str]:
         mean = metrics["mean"]
-        ends = [f"{mean['groups']:,}", number(mean["value"]), interval(mean["ci95"], ".3f")]
+        ends = [count(mean["groups"]), number(mean["value"]), interval(mean["ci95"])]
         return [*ends, *(number(metrics[name]["value"]) for name in passing[:_FIRST])]
 
     def last(metrics: Mapping[str, Any]) -> list[str]:
         row_mean = metrics["row_mean"]
         cells = [number(metrics[name]["value"]) for name in shares]
-        return [*cells, number(row_mean["value"]), number(row_mean["design_effect"], ".2f")]
+        return [*cells, number(row_mean["value"]), number(row_mean["design_effect"])]
 
     tables = [table(["groups", "mean", "95 %", *passing[:_FIRST]], first)]
     tables += [metrics(passing[at : at + _WIDE]) for at in range(_FIRST, len(passing), _WIDE)]
@@ -329,7 +333,7 @@ def print_groups(console: "Console", groups: "Groups") -> None:
 
 def _pair(row: Mapping[str, Any]) -> list[str]:
     return [
-        *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", number(row["difference"], "+.4f")),
-        *(interval((row["low"], row["high"]), ".3f"), p_value(row["p"]), p_value(row["p_holm"])),
-        *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", number(row["correlation"], ".2f")),
+        *(f"{row['b']} − {row['a']}", count(row["tasks"]), change(row["difference"])),
+        *(interval((row["low"], row["high"])), p_value(row["p"]), p_value(row["p_holm"])),
+        *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", number(row["correlation"])),
     ]

@@ -223,6 +223,7 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any]) -> 
     from assay.insight.explanation import findings
     from assay.loading.rollouts import open_rollouts
     from assay.scoring.in_memory import engine_errors, prepare
+    from assay.writing.numbers import number
 
     settled = settle(ScoreOptions, options, "check")
     opened = open_rollouts(rollouts, reading_for(settled, [verifier]))
@@ -237,7 +238,7 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any]) -> 
             say(printable(str(finding)))
     unscored = rewards.null_count()
     scored = len(rewards) - unscored
-    mean = f"{rewards.sum() / scored:.4f}" if scored else "–"
+    mean = number(float(rewards.sum()) / scored if scored else None)
     rest = f", {unscored:,} unscored" if unscored else ""
     return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{rest}"
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from assay.cli.terminal import print_line, print_notes, print_table, print_warning
 from assay.errors import counted, printable, top
-from assay.writing.numbers import count, decimal
+from assay.writing.numbers import count, interval, number, percent, plain, seconds, speed
 
 if TYPE_CHECKING:
     from assay.checks.base import Check
@@ -32,11 +32,11 @@ def print_summary(console: Console, summary: "Summary") -> None:
     print_problems(console, summary)
     for doubt in summary.doubts:
         print_warning(console, doubt)
-    print_line(console, f"{summary.headline} · {decimal(summary.rows_per_second, ',.0f')} rows/s")
+    print_line(console, f"{summary.headline} · {speed(summary.rows_per_second)}")
     print_table(
         console,
         {"check": False, "mean": True, "failures": True, "most frequent reasons": False},
-        ([check.id, decimal(check.mean), count(check.failures), _reasons(check)] for check in summary.checks),
+        ([check.id, number(check.mean), count(check.failures), _reasons(check)] for check in summary.checks),
     )
     if summary.errors:
         have = "has" if summary.errors == 1 else "have"
@@ -72,15 +72,12 @@ def _print_by(console: Console, name: str, values: Sequence[Mapping[str, Any]]) 
     worst = sorted(values, key=lambda value: (value["mean_reward"] is None, value["mean_reward"] or 0.0))
     shown = values if len(values) <= _VALUES else worst[:_VALUES]
 
-    def estimate(value: Mapping[str, Any], measure: str, form: str) -> str:
-        ends = value[f"{measure}_ci95"]
-        return decimal(value[measure], form) + (f" [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else "")
-
     rows = (
         [
             "–" if value["value"] is None else str(value["value"]),
             *(count(value["rows"]), count(value["tasks"])),
-            *(estimate(value, "mean_reward", ".4f"), estimate(value, "pass_rate", ".1%")),
+            f"{number(value['mean_reward'])} {interval(value['mean_reward_ci95'])}".rstrip(),
+            f"{percent(value['pass_rate'])} {interval(value['pass_rate_ci95'], of_shares=True)}".rstrip(),
         ]
         for value in shown
     )
@@ -115,11 +112,11 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
 
     if verifier.share is None:
         combine = "" if verifier.combine == "mean" else f"  {verifier.combine} of the checks"
-        ends = "no limits" if verifier.range is None else f"{verifier.range[0]:g} to {verifier.range[1]:g}"
+        ends = "no limits" if verifier.range is None else " to ".join(map(plain, verifier.range))
         combine += "" if verifier.range == (0.0, 1.0) else f"  range {ends}"
         facts = f"  passes at {verifier.pass_threshold}{combine}  sha256 {verifier.sha256[:12]}"
     else:
-        facts = f"  weight {verifier.share.weight:g}"
+        facts = f"  weight {plain(verifier.share.weight)}"
     version = f"  version {printable(verifier.version)}" if verifier.version else ""
     console.print(Text.assemble((printable(verifier.id), "bold"), facts, version))
     if verifier.description:
@@ -137,9 +134,9 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
 
 
 def _role(entry: Mapping[str, Any]) -> str:
-    role = {"gate": "gate", "penalty": f"penalty {entry['weight']:g}"}.get(entry["role"], f"{entry['weight']:g}")
+    role = {"gate": "gate", "penalty": f"penalty {plain(entry['weight'])}"}.get(entry["role"], plain(entry["weight"]))
     marks = [mark for mark, name in (("required", "required"), ("negated", "negate")) if entry[name]]
-    return " ".join([role, *marks, *([] if entry["threshold"] is None else [f"threshold {entry['threshold']:g}"])])
+    return " ".join([role, *marks, *([] if entry["threshold"] is None else [f"threshold {plain(entry['threshold'])}"])])
 
 
 def print_listing(
@@ -194,17 +191,17 @@ def print_presets(console: Console, presets: "Sequence[Preset]") -> None:
 
 def print_bench(console: Console, bench: "Bench") -> None:
     """Print what a verifier costs, the slowest checks first."""
-    loop = f"{bench.loop_seconds / bench.loop_rows * 1e6:,.1f} µs per row, on {counted(bench.loop_rows, 'row')}"
+    loop = f"{count(bench.loop_seconds / bench.loop_rows * 1e9)} ns per row, on {counted(bench.loop_rows, 'row')}"
     for line in (
-        f"{counted(bench.rows, 'row')} · {bench.rows_per_second:,.0f} rows/s · {bench.mb_per_second:,.0f} MB/s of text",
-        f"{bench.times_floor:.2f} × reading the column ({bench.floor_seconds:.3g} s)",
-        f"{bench.times_faster_than_loop:.1f} × as fast as the loop over rows ({loop})",
+        f"{counted(bench.rows, 'row')} · {speed(bench.rows_per_second)} · {speed(bench.mb_per_second, 'MB')} of text",
+        f"{number(bench.times_floor)} × reading the column ({seconds(bench.floor_seconds)})",
+        f"{number(bench.times_faster_than_loop)} × as fast as the loop over rows ({loop})",
     ):
         print_line(console, line)
     print_table(
         console,
         {"check": False, "type": False, "ns/row": True, "runs as": False},
-        ([check.id, check.type, f"{check.ns_per_row:,.0f}", check.runs_as] for check in bench.checks),
+        ([check.id, check.type, count(check.ns_per_row), check.runs_as] for check in bench.checks),
     )
     print_notes(console, bench.notes)
     if bench.rows < _FEW_ROWS:
@@ -214,7 +211,7 @@ def print_bench(console: Console, bench: "Bench") -> None:
         )
     print_line(
         console,
-        f"Each check by itself, on {counted(bench.alone_rows, 'row')} in memory, minus the {bench.base_ns_per_row:,.0f} ns/row "
+        f"Each check by itself, on {counted(bench.alone_rows, 'row')} in memory, minus the {count(bench.base_ns_per_row)} ns/row "
         "of a plan whose check does nothing; work that checks share is counted in each.",
     )
 
@@ -242,14 +239,12 @@ def print_cards(console: Console, cards: "Cards") -> None:
 
 
 def _print_card(console: Console, card: "Card") -> None:
-    reward = "–" if card.reward is None else f"{card.reward:.4g}"
     values = {name: "–" if value is None else printable(str(value)) for name, value in card.key.items()}
     keys = "".join(f" · {printable(name)} {value}" for name, value in values.items())
-    print_line(console, (f"row {card.row:,}", "bold"), keys, f" · reward {reward} · ", _STATES[card.state])
+    print_line(console, (f"row {card.row:,}", "bold"), keys, f" · reward {number(card.reward)} · ", _STATES[card.state])
     width = max((len(printable(verdict.check)) for verdict in card.checks), default=0)
     for verdict in card.checks:
-        score = "–" if verdict.score is None else f"{verdict.score:.4g}"
-        words = f" {printable(verdict.check):{width}}  {score:6}  {printable(verdict.feedback)}"
+        words = f" {printable(verdict.check):{width}}  {number(verdict.score):6}  {printable(verdict.feedback)}"
         print_line(console, "  ", _MARKS[verdict.passes], words.rstrip())
         if verdict.title:
             print_line(console, (f"    {printable(verdict.title)}", "dim"))

@@ -48,6 +48,7 @@ from assay.system.quantities import RowLimit
 from assay.system.signals import interruptible
 from assay.system.special_files import open_input
 from assay.system.spool import spooling
+from assay.writing.numbers import number
 
 _ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
 _FIELDS = ("probe", "class", "completion", "task_id")
@@ -452,4 +453,4 @@ def _exceeded(gates: _Gates, probes: Sequence[Mapping[str, Any]], free_reward: f
         if probe["class"] == "control" and scored and passing < least * scored:
             yield f"--min-control {gates.control.given}: {probe['id']} {tasks}"
     if gates.free is not None and free_reward is not None and free_reward > gates.free:
-        yield f"--max-free {gates.free:g}: a free probe earns {free_reward:.4f}"
+        yield f"--max-free {gates.free:g}: a free probe earns {number(free_reward)}"

@@ -19,6 +19,7 @@ from assay.insight.results import Result, open_result
 from assay.names import HIDDEN
 from assay.options import TripwireOptions, documented
 from assay.system.documents import read_document
+from assay.writing.numbers import change, number, percent
 
 WIRES: Mapping[str, Mapping[str, float]] = {
     "all_zero": {"share": 0.98, "rows": 32},
@@ -314,14 +315,14 @@ class Tripwires:
             return
         value = count / rows
         crosses = value > limits["share"] if wire in ("errors", "unscored") else value >= limits["share"]
-        said = f"{count:,} of {rows:,} {unit} ({value:.1%})".replace("%", " %")
+        said = f"{count:,} of {rows:,} {unit} ({percent(value)})"
         yield _Reading(wire, None, value, limits["share"], crosses, rows, said)
 
     def _length(self) -> Iterator[_Reading]:
         limits, value, rows = self.limits.get("length"), self._current.correlation, self._current.pairs
         if limits is None or value is None or rows < limits["rows"]:
             return
-        said = f"length and reward have correlation {value:+.2f} within groups"
+        said = f"length and reward have correlation {change(value)} within groups"
         limit = limits["correlation"]
         yield _Reading("length", None, value, limit, abs(value) >= limit, rows, said)
 
@@ -335,7 +336,9 @@ class Tripwires:
         limit, value = max(limits["change"], limits["sd"] * sd), mean - baseline
         if not math.isfinite(value):
             return
-        said = f"the mean reward is {mean:.3f}; in the first {counted(len(means), 'step')} it was {baseline:.3f}"
+        said = (
+            f"the mean reward is {number(mean)}; in the first {counted(len(means), 'step')} it was {number(baseline)}"
+        )
         yield _Reading("drift", None, value, limit, abs(value) > limit, self._current.scored, said)
 
     def _jump(self, name: str, rate: PassCounts) -> Iterator[_Reading]:
@@ -344,8 +347,8 @@ class Tripwires:
             return
         value, se = rate.share - before.share, math.hypot(rate.se, before.se)
         crosses = abs(value) / se >= limits["z"] if se else min(rate.rows, before.rows) >= _CERTAIN_ROWS
-        z = f", z {value / se:+.1f}" if se else ""
-        said = f"passes on {_percent(rate.share)} of rows, {_percent(before.share)} the step before{z}"
+        z = f", z {change(value / se)}" if se else ""
+        said = f"passes on {percent(rate.share)} of rows, {percent(before.share)} the step before{z}"
         limit = limits["change"]
         crosses = crosses and abs(value) >= limit - 1e-12  # 0.4 − 0.3 is less than 0.1
         yield _Reading("jump", name, value, limit, crosses, rate.rows, said)
@@ -356,7 +359,7 @@ class Tripwires:
             if limits is None:
                 return
             run = self._run(name, rate)
-            said = f"passes on {_percent(rate.share)} of rows, {counted(run, 'step')} in a row always or never"
+            said = f"passes on {percent(rate.share)} of rows, {counted(run, 'step')} in a row always or never"
             yield _Reading("stuck", name, float(run), limits["steps"], run >= limits["steps"], rate.rows, said)
 
     def _large(self, step: StepCounts) -> dict[str, PassCounts]:
@@ -377,10 +380,6 @@ def _is_before(step: Any, last: Any) -> bool:
         raise UsageError(f"Step {step} cannot be compared with step {last}.", "Give all steps as numbers.") from None
 
 
-def _percent(share: float) -> str:
-    return f"{share:.1%}".replace("%", " %")
-
-
 def _limits(given: Any) -> dict[str, dict[str, float]]:
     if given is not None and not isinstance(given, Mapping):
         raise UsageError("Limits are a mapping from wires to numbers.", f"Wires: {listed(list(WIRES))}")
@@ -392,15 +391,15 @@ def _limits(given: Any) -> dict[str, dict[str, float]]:
             del limits[wire]
             continue
         own = value if isinstance(value, Mapping) else {next(iter(WIRES[wire])): value}
-        for name, number in own.items():
+        for name, limit in own.items():
             if name not in WIRES[wire]:
                 hint = did_you_mean(str(name), WIRES[wire]) or f"Limits of {wire}: {listed(list(WIRES[wire]))}"
                 raise UsageError(f"limits: `{wire}` has no `{name}`.", hint)
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
+            if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < math.inf:
                 raise UsageError(
-                    f"limits: {wire}.{name} is {number!r}; expected a number from 0, or false for `{wire}`."
+                    f"limits: {wire}.{name} is {limit!r}; expected a number from 0, or false for `{wire}`."
                 )
-            limits[wire][name] = number
+            limits[wire][name] = limit
     return limits
 
 

@@ -25,6 +25,7 @@ from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import counted, printable, top
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
+from assay.writing.numbers import number, percent
 
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
 _CHECKS_SHOWN, _NOTES_SHOWN, _REASON_WIDTH = 60, 10, 100
@@ -206,7 +207,7 @@ class Summary:
 
     def _shown(self) -> Iterator[tuple[str, str, int, str]]:
         for check in self.checks[:_CHECKS_SHOWN]:
-            mean, reason = "–" if check.mean is None else f"{check.mean:.4f}", ""
+            mean, reason = number(check.mean), ""
             for often, rows in top(check.reasons, 1):
                 text = printable(often)
                 reason = f"  {rows:,}× {text if len(text) <= _REASON_WIDTH else text[: _REASON_WIDTH - 1] + '…'}"
@@ -283,7 +284,7 @@ class Summary:
         if not self.rows > unscored > self.rows / 10:  # that all are is a problem of the run
             return []
         often = "".join(f"; most often: {reason} ({counted(rows, 'row')})" for reason, rows in top(self.unscored, 1))
-        return [f"unscored: {unscored:,} of {counted(self.rows, 'row')} ({unscored / self.rows:.0%}){often}"]
+        return [f"unscored: {unscored:,} of {counted(self.rows, 'row')} ({percent(unscored / self.rows)}){often}"]
 
     @property
     def failures(self) -> list[str]:
@@ -315,9 +316,7 @@ class Summary:
         """The numbers of all rows in one line; how many are scored comes first where some are not."""
         rows = counted(self.rows, "row")
         rows = rows if self.scored == self.rows else f"{self.scored:,} of {rows} scored"
-        mean, rate = self.mean_reward, self.pass_rate
-        mean_and_rate = ("–" if mean is None else f"{mean:.4f}", "–" if rate is None else f"{rate:.1%}")
-        return "{} · mean reward {} · pass rate {}".format(rows, *mean_and_rate)
+        return f"{rows} · mean reward {number(self.mean_reward)} · pass rate {percent(self.pass_rate)}"
 
     @property
     def notes(self) -> list[str]:

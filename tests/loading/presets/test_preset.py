@@ -525,7 +525,7 @@ def test_the_command_reads_a_file_without_flags(tmp_path):
     assert done.exit_code == 2
     assert "Did you mean `verl-dump`?" in done.stderr
     done = run("check", spec, "--against", path, "--map", "completion=$.output")
-    assert "mean reward 0.6667 on " in done.stderr
+    assert "mean reward 0.667 on " in done.stderr
 
 
 def test_the_listing(tmp_path):

@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.errors import counted, printable
 from assay.writing.documents import escaped, fenced
-from assay.writing.numbers import count, interval, number, p_value, percent
+from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 LABEL = 80
 """Code points of a name that are shown."""
@@ -68,7 +68,7 @@ def _of_rows(report: Mapping[str, Any]) -> Iterator[str]:
     if (summary["flat"] or 0) >= 0.8 and summary["compared_groups"] >= 8:  # noqa: PLR2004  (as the tripwire)
         yield f"{percent(summary['flat'])} of groups are flat"
     if drift and drift["p"] is not None and drift["p"] < 0.05 and drift["difference"] < 0:  # noqa: PLR2004
-        yield f"rewards fall over the steps ({number(drift['difference'], '+.3f')})"
+        yield f"rewards fall over the steps ({change(drift['difference'])})"
 
 
 def _of_checks(report: Mapping[str, Any]) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _of_checks(report: Mapping[str, Any]) -> Iterator[str]:
 def _of_pairs(report: Mapping[str, Any]) -> Iterator[str]:
     for pair in report["pairs"]:
         if pair["redundant"]:
-            yield f"{label(pair['a'])} ≈ {label(pair['b'])} redundant (phi {number(pair['phi'], '.2f')})"
+            yield f"{label(pair['a'])} ≈ {label(pair['b'])} redundant (phi {number(pair['phi'])})"
 
 
 _TEXT, _REASON = 2_000, 300
@@ -126,7 +126,7 @@ def _list(heading: str, lines: Iterable[str]) -> str:
 def _top(report: Mapping[str, Any]) -> str:
     summary = report["summary"]
     facts = [f"mean reward {number(summary['mean'])} {interval(summary['ci95'])}".rstrip()]
-    facts.append(f"pass {percent(summary['pass_rate'])} {_percents(summary['pass_rate_ci95'])}".rstrip())
+    facts.append(f"pass {percent(summary['pass_rate'])} {interval(summary['pass_rate_ci95'], of_shares=True)}".rstrip())
     facts.append(f"unscored {count(summary['unscored'])}")
     facts.append(f"errors {count(summary['errors'])}")
     facts += [] if summary["flat"] is None else [f"flat groups {percent(summary['flat'])}"]
@@ -134,10 +134,6 @@ def _top(report: Mapping[str, Any]) -> str:
     looked = f"\n\n**Needs a look ({len(looks)}):** {' · '.join(looks)}" if looks else ""
     lines = [f"# {escaped(title(report))}", " · ".join(map(escaped, headline(report))), " · ".join(facts)]
     return "\n\n".join(lines) + looked
-
-
-def _percents(ends: Sequence[float] | None) -> str:
-    return "" if ends is None else f"[{percent(ends[0])}, {percent(ends[1])}]"
 
 
 def _histogram(histogram: Mapping[str, Any]) -> str:
@@ -166,10 +162,10 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             *(_named(check), f"{'' if check['status'] == 'ok' else '▲ '}{check['status']}"),
-            *(number(check["weight"], "g"), number(check["mean"]), percent(check["pass_rate"])),
-            *(count(check["failures"]), count(check["errors"]), percent(check["share_of_reward_variance"], 0)),
-            *(number(check["rest_correlation"], ".2f"), percent(check["separates"], 0)),
-            *(percent(check["within_variance_share"], 0), number(check["within_rest_correlation"], ".2f")),
+            *(plain(check["weight"]), number(check["mean"]), percent(check["pass_rate"])),
+            *(count(check["failures"]), count(check["errors"]), percent(check["share_of_reward_variance"])),
+            *(number(check["rest_correlation"]), percent(check["separates"])),
+            *(percent(check["within_variance_share"]), number(check["within_rest_correlation"])),
         ]
         for check in checks
     ]
@@ -182,7 +178,7 @@ def _named(check: Mapping[str, Any]) -> str:
 
 def _reasons(checks: Sequence[Mapping[str, Any]]) -> str:
     rows = [
-        [_name(check["name"]), _one_line(reason["template"]), count(reason["rows"]), count(reason["row"])]
+        [_name(check["name"]), _one_line(reason["template"]), count(reason["rows"]), f"{reason['row']:,}"]
         for check in checks
         for reason in check["reasons"]
     ]
@@ -193,7 +189,7 @@ def _pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             *(_name(pair["a"]), _name(pair["b"]), ", ".join(_found(pair))),
-            *(number(pair["phi"], ".2f"), number(pair["jaccard"], ".2f")),
+            *(number(pair["phi"]), number(pair["jaccard"])),
             *(count(pair[name]) for name in ("n11", "n10", "n01", "n00")),
         ]
         for pair in pairs
@@ -216,7 +212,7 @@ def _by(name: str, values: Mapping[str, Any]) -> str:
             interval(entry["ci95"]),
             percent(entry["pass_rate"]),
             count(entry["errors"]),
-            number(entry["length"], ",.0f"),
+            count(entry["length"]),
         ]
         for entry in values["entries"]
     ]
@@ -238,7 +234,7 @@ def _drift(drift: Mapping[str, Any] | None) -> str:
         f"The last {count(drift['compared'])} of {count(drift['steps'])} steps have a mean of {number(drift['last'])}, "
     )
     fact += f"the first {count(drift['compared'])} of {number(drift['first'])}: "
-    fact += f"{number(drift['difference'], '+.3f')} {interval(drift['ci95'], '+.3f')}, p {p_value(drift['p'])}"
+    fact += f"{change(drift['difference'])} {interval(drift['ci95'])}, p {p_value(drift['p'])}"
     return f"## Drift\n\n{fact}"
 
 
@@ -246,7 +242,7 @@ def _examples(kind: str, examples: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for example in examples:
         key = " · ".join(f"{escaped(label(name))} {_name(value)}" for name, value in example["key"].items())
-        facts = [f"row {count(example['row'])}", *([key] if key else []), f"reward {number(example['reward'])}"]
+        facts = [f"row {example['row']:,}", *([key] if key else []), f"reward {number(example['reward'])}"]
         failing = [name for name, score in example["checks"].items() if score is not None and score != 1]
         facts += [f"✗ {_name(name)}" for name in failing[:20]]
         facts += [f"and {count(len(failing) - 20)} more"] if len(failing) > 20 else []  # noqa: PLR2004

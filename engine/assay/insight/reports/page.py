@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from assay.errors import counted, printable
 from assay.insight.reports import svg
 from assay.insight.reports.markdown import KINDS, concerns, cut, headline, label, multiline, title
-from assay.writing.numbers import count, interval, number, p_value, percent
+from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 MOST_BYTES = 500_000
 
@@ -99,6 +99,7 @@ def _environment() -> Environment:
         "count": count,
         "counted": counted,
         "exact": _exact,
+        "change": change,
         "interval": interval,
         "label": label,
         "multiline": multiline,
@@ -151,21 +152,18 @@ def _view(report: Mapping[str, Any], budget: _Budget) -> dict[str, Any]:
 def _histogram(histogram: Mapping[str, Any]) -> dict[str, Any]:
     bins, (low, high) = histogram["bins"], histogram["range"]
     ends = [low + (high - low) * at / len(bins) for at in range(len(bins) + 1)]
-    rows = [
-        {"of": f"{number(ends[at], '.2f')} – {number(ends[at + 1], '.2f')}", "rows": rows}
-        for at, rows in enumerate(bins)
-    ]
+    rows = [{"of": f"{number(ends[at])} – {number(ends[at + 1])}", "rows": rows} for at, rows in enumerate(bins)]
     most = max(range(len(bins)), key=bins.__getitem__)
-    said = f"Rows by reward in 20 equal bins from {number(low, '.2f')} to {number(high, '.2f')}; most, {count(bins[most])}, "
+    said = f"Rows by reward in 20 equal bins from {number(low)} to {number(high)}; most, {count(bins[most])}, "
     said += f"in {rows[most]['of']}. Exactly 0: {count(histogram['zeros'])}; exactly 1: {count(histogram['ones'])}."
     chart = svg.bars("histogram", "Distribution of rewards", said, bins, (low, high))
     return {**histogram, "rows": rows, "chart": chart}
 
 
 _LINES = (
-    ("mean", "Mean reward over steps", "Mean", ".3f"),
-    ("pass_rate", "Pass rate over steps", "Pass", ".3f"),
-    ("length", "Mean length over steps", "Length", ",.0f"),
+    ("mean", "Mean reward over steps", "Mean", number),
+    ("pass_rate", "Pass rate over steps", "Pass", percent),
+    ("length", "Mean length over steps", "Length", count),
 )
 
 
@@ -176,15 +174,15 @@ def _steps(by: Mapping[str, Any]) -> dict[str, Any]:
         return {"charts": [], "name": "step", "entries": []}
     named = [{**entry, "shown": _of(entry)} for entry in entries]
     charts = []
-    for key, heading, column, form in _LINES:
+    for key, heading, column, show in _LINES:
         numbers = [entry[key] for entry in entries]
         known = [value for value in numbers if value is not None]
         if not known:
             continue
-        said = f"{len(entries)} points; from {number(known[0], form)} to {number(known[-1], form)}, "
-        said += f"least {number(min(known), form)}, greatest {number(max(known), form)}."
+        said = f"{len(entries)} points; from {show(known[0])} to {show(known[-1])}, "
+        said += f"least {show(min(known))}, greatest {show(max(known))}."
         drawn = svg.line(f"steps-{key}", heading, said, numbers, (named[0]["shown"], named[-1]["shown"]))
-        charts.append({"title": heading, "svg": drawn, "key": key, "column": column, "form": form})
+        charts.append({"title": heading, "svg": drawn, "key": key, "column": column, "show": show})
     return {"charts": charts, "name": "step", "entries": named}
 
 
@@ -198,7 +196,7 @@ class _Column(NamedTuple):
 
 
 _CHECK_COLUMNS = (
-    _Column("Weight", "weight", partial(number, form="g")),
+    _Column("Weight", "weight", plain),
     _Column("Mean", "mean", number),
     _Column("Pass", "pass_rate", percent),
     _Column("Fails", "failures", count),
@@ -206,18 +204,18 @@ _CHECK_COLUMNS = (
     _Column(
         "Variance",
         "share_of_reward_variance",
-        partial(percent, digits=0),
+        percent,
         "the part of the reward's variance that a check makes",
     ),
     _Column(
         "Rest r",
         "rest_correlation",
-        partial(number, form=".2f"),
+        number,
         "its correlation with what the other checks make of the reward",
     ),
-    _Column("Separates", "separates", partial(percent, digits=0), "the share of groups in which its scores differ"),
-    _Column("Within", "within_variance_share", partial(percent, digits=0), "the share of its variance inside groups"),
-    _Column("Within r", "within_rest_correlation", partial(number, form=".2f"), "Rest r inside groups"),
+    _Column("Separates", "separates", percent, "the share of groups in which its scores differ"),
+    _Column("Within", "within_variance_share", percent, "the share of its variance inside groups"),
+    _Column("Within r", "within_rest_correlation", number, "Rest r inside groups"),
 )
 
 _BY_COLUMNS = (
@@ -226,7 +224,7 @@ _BY_COLUMNS = (
     _Column("95 %", "ci95", lambda ends: interval(ends) or "–"),
     _Column("Pass", "pass_rate", percent),
     _Column("Errors", "errors", count),
-    _Column("Length", "length", partial(number, form=",.0f")),
+    _Column("Length", "length", count),
 )
 
 

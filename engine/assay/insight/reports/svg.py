@@ -6,7 +6,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from assay.writing.numbers import number
+from assay.writing.numbers import count, number
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 420, 160, 46, 20, 18
 _ROW, _NAME, _NUMBER = 20, 160, 52
@@ -38,12 +38,12 @@ def bars(ident: str, title: str, description: str, counts: Sequence[int], ends: 
     most = max(counts, default=0) or 1
     width, bottom = (_WIDTH - 4 - _LEFT) / max(1, len(counts)), _HEIGHT - _BOTTOM
     drawn = []
-    for at, count in enumerate(counts):
-        height = max((bottom - _TOP) * count / most, 1.0 if count else 0.0)
+    for at, rows in enumerate(counts):
+        height = max((bottom - _TOP) * rows / most, 1.0 if rows else 0.0)
         x = _LEFT + at * width + 1
-        if count:
+        if rows:
             drawn.append(f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{width - 2:.1f}" height="{height:.1f}"/>')
-    axes = _frame("0", f"{most:,}", *(number(end, ".2f") for end in ends))
+    axes = _frame("0", f"{most:,}", *(number(end) for end in ends))
     return _chart(ident, title, description, _HEIGHT, [*axes, *drawn])
 
 
@@ -76,8 +76,8 @@ def line(ident: str, title: str, description: str, values: Sequence[float | None
         if place is not None and (few or {None} >= {*places[max(0, at - 1) : at], *places[at + 1 : at + 2]})
     ]
     dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in alone]
-    form = ".2f" if high <= 10 else ",.0f"  # noqa: PLR2004
-    axes = _frame(number(low, form), number(high, form), *ends)
+    show = number if high <= 10 else count  # noqa: PLR2004
+    axes = _frame(show(low), show(high), *ends)
     return _chart(ident, title, description, _HEIGHT, [*axes, f'<path class="line" d="{path}"/>', *dots])
 
 
@@ -120,8 +120,8 @@ def intervals(
         drawn.append(_text(_NAME + width + 6, y + 4, number(mean)))
     bottom = len(rows) * _ROW
     drawn += [
-        _text(_NAME, bottom + 12, number(low, ".2f")),
-        _text(_NAME + width, bottom + 12, number(high, ".2f"), "end"),
+        _text(_NAME, bottom + 12, number(low)),
+        _text(_NAME + width, bottom + 12, number(high), "end"),
     ]
     return _chart(ident, title, description, bottom + 16, drawn)
 
