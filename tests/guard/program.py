@@ -17,6 +17,8 @@ def prepare(context, cell):
         spin()
     if context == "deadly":
         os._exit(4)
+    if context == "tell":
+        return lambda item: [cell.tell(note) for note in item] and len(item)
     if context == "parts":
         return lambda item: parts(cell, item)
     return DOES[context]

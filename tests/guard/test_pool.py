@@ -130,6 +130,44 @@ def test_a_wall_clock_ends_the_part_that_is_late_and_no_other(start):
     assert pool.ask(requests("parts", [0.06] * 4, [0.0, 60.0]), LIMIT) == [Reply("done"), Late(part=1)]
 
 
+def test_what_a_program_tells_meanwhile_is_heard_in_order(start):
+    notes = [[1, "a" * 1_000_000], [None], [b"", 2.5]]
+    heard = []
+    assert start(most=lambda: 1).ask(requests("tell", *notes), None, heard=heard.append) == [
+        Reply(2),
+        Reply(1),
+        Reply(2),
+    ]
+    assert heard == [note for told in notes for note in told]
+
+
+ORDERLY = """
+import pathlib, time
+
+def prepare(context, cell):
+    def work(seconds):
+        cell.tell("begun")
+        time.sleep(seconds)
+    return work
+
+def leave():
+    time.sleep(0.02)
+    pathlib.Path(__file__).with_name("left").touch()
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 60], ids=["idle", "at work"])
+def test_a_program_that_leaves_in_order_has_time_to(tmp_path, seconds):
+    (tmp_path / "program.py").write_text(ORDERLY)
+    pool, stop = Pool(str(tmp_path / "program.py"), patience=PATIENCE), threading.Event()
+    try:
+        pool.ask(requests("", seconds), None, stop, lambda _: seconds and stop.set())
+    except KeyboardInterrupt:
+        assert seconds
+    pool.close()
+    assert (tmp_path / "left").exists()
+
+
 @pytest.mark.parametrize("texts", [0, 5])
 def test_a_run_that_is_to_stop_stops_at_work_and_with_texts_unsent(start, texts, monkeypatch):
     monkeypatch.setattr(pool_module, "_BATCH_CHARACTERS", 1 << 30)

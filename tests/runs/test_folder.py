@@ -522,7 +522,7 @@ def test_what_a_script_defines_for_itself_is_asked_for_in_a_module(there):
         "import assay",
         "def good(completion): return 1.0",
         "try: assay.score_file('a.parquet', assay.Rubric(funcs=[good]), 'out/', isolate=True)",
-        "except assay.UsageError as wrong: print(wrong.fact, '|', wrong.hint)",
+        "except assay.UsageError as wrong: print(str(wrong).replace('\\n\\n', ' | '))",
     ]
     Path("script.py").write_text("\n".join(script))
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=True, timeout=PATIENCE)

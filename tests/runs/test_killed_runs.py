@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ import polars as pl
 import pytest
 
 import assay
-from assay.runs import child_process, folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes end with their parent")
 
@@ -86,40 +84,6 @@ def test_a_function_that_never_returns_ends_with_a_run_that_is_killed(there, end
     done = assay.score_file("rollouts.parquet", "v.json", OUT[how][-1], overwrite=True)
     assert done.rows == 60
     assert not [path for path in there.rglob(".*") if path.name.endswith((".tmp", ".lock"))]
-
-
-@pytest.fixture
-def job(there, monkeypatch):
-    given = []
-
-    def engine(job, shards, tell):
-        given.extend((job, shards))
-        raise KeyboardInterrupt
-        yield
-
-    monkeypatch.setattr(folder, "in_child_process", engine)
-    with contextlib.suppress(KeyboardInterrupt):
-        assay.score_file("rollouts.parquet", "v.json", "out/", part_bytes=1, isolate=True)
-    return given
-
-
-def test_a_process_for_parts_that_nobody_listens_to_leaves_without_a_word(job, capfd):
-    run, shards = job
-    child = child_process._Child(run)
-    process = child._started()
-    process.stdout.close()
-    child_process._send(process.stdin, ("score", shards[0]))
-    assert process.wait(120) == 0  # though its standard input is open
-    child_process._end(process)
-    assert capfd.readouterr().err == ""
-    assert not list(Path("out").glob("**/.*"))
-
-
-@pytest.mark.parametrize("beginning", [b"", b"\0\0", struct.pack(">Q", 99), struct.pack(">Q", 99) + b"x"])
-def test_a_process_for_parts_that_hears_half_a_request_leaves_without_a_word(beginning):
-    words = [sys.executable, "-P", "-c", child_process._COMMAND, *sys.path]
-    done = subprocess.run(words, input=beginning, capture_output=True, check=False, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_an_interrupt_of_workers_says_what_became_of_the_result(there):

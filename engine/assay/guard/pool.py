@@ -25,7 +25,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from assay.guard import server
-from assay.guard.server import BURY, COMMAND, FRAME, KILL, LOOK, RAISED, REQUEST, START, VALUE
+from assay.guard.server import BURY, COMMAND, FRAME, KILL, LOOK, NOTE, RAISED, REQUEST, START, VALUE
 from assay.system.processes import forget_in_children
 from assay.system.signals import CLEANUPS
 
@@ -150,10 +150,12 @@ class _Parent:
             raise
         return None
 
-    def end(self) -> None:
+    def end(self, patience: float = 0.0) -> None:
         """End it and its workers."""
         with contextlib.suppress(OSError):
             self.control.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(2 * patience)  # it needs one to end a worker
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -247,6 +249,7 @@ class Pool:
         interruptible: Whether a late item raises an exception in the program; otherwise it ends its worker.
         renewed: Whether workers make place for new ones now and then, and where memory was short.
         prepare_seconds: Limit on the processor time for preparing a context; 0 for none.
+        patience: Seconds that a worker whose client is gone has for the ``leave()`` of the program.
     """
 
     program: str
@@ -259,6 +262,7 @@ class Pool:
     interruptible: bool = False
     renewed: bool = False
     prepare_seconds: float = 0.0
+    patience: float = 0.0
 
     def __post_init__(self) -> None:
         self.greeting: Any = None
@@ -275,23 +279,37 @@ class Pool:
         self._alive: set[_Worker] = set()
 
     def ask(
-        self, requests: Sequence[Request], seconds: float | None, stop: threading.Event | None = None
+        self,
+        requests: Sequence[Request],
+        seconds: float | None,
+        stop: threading.Event | None = None,
+        heard: Callable[[Any], None] | None = None,
     ) -> list[Answer]:
         """Answer requests; raises what ``answers`` raises."""
-        answers = dict(self.answers(requests, seconds, stop))
+        answers = dict(self.answers(requests, seconds, stop, heard))
         return [answers[index] for index in range(len(requests))]
 
     def answers(
-        self, requests: Iterable[Request], seconds: float | None, stop: threading.Event | None = None
+        self,
+        requests: Iterable[Request],
+        seconds: float | None,
+        stop: threading.Event | None = None,
+        heard: Callable[[Any], None] | None = None,
     ) -> Iterator[tuple[int, Answer]]:
-        """Yield the answer to each request, and its number, as they come; requests are taken when a worker is free."""
-        return _Asking(self, requests, min(seconds or 0.0, _LONGEST_TIME), stop).run()
+        """Yield the answer to each request, and its number, as they come; requests are taken when a worker is free.
+
+        What the program tells meanwhile goes to ``heard``.
+        """
+        return _Asking(self, requests, min(seconds or 0.0, _LONGEST_TIME), stop, heard).run()
 
     def close(self) -> None:
         """End all processes."""
         parent, self._parent = self._parent, None
         if parent is not None:
-            parent.end()
+            for worker in [*self._alive] if self.patience else ():
+                with contextlib.suppress(OSError):
+                    worker.socket.shutdown(socket.SHUT_RDWR)
+            parent.end(self.patience)
         while self._idle:
             worker = self._idle.pop()
             self._alive.discard(worker)
@@ -375,7 +393,7 @@ class Pool:
         if self._parent is None:
             options = {
                 name: getattr(self, name)
-                for name in ("program", "memory", "clock", "interruptible", "renewed", "prepare_seconds")
+                for name in ("program", "memory", "clock", "interruptible", "renewed", "prepare_seconds", "patience")
             }
             flags = ["-P", *(("-S", "-s") if self.isolated else subprocess._args_from_interpreter_flags())]  # type: ignore[attr-defined]  # noqa: SLF001
             try:
@@ -404,8 +422,15 @@ class Pool:
 class _Asking:
     """The requests of one ``ask``, shared out to workers."""
 
-    def __init__(self, pool: Pool, requests: Iterable[Request], seconds: float, stop: threading.Event | None) -> None:
-        self._pool, self._seconds, self._stop = pool, seconds, stop
+    def __init__(
+        self,
+        pool: Pool,
+        requests: Iterable[Request],
+        seconds: float,
+        stop: threading.Event | None,
+        heard: Callable[[Any], None] | None,
+    ) -> None:
+        self._pool, self._seconds, self._stop, self._heard = pool, seconds, stop, heard
         self._requests = enumerate(requests)
         self._waiting: deque[tuple[int, Request]] = deque()
         self._failures: dict[Hashable, Answer] = {}  # of contexts
@@ -493,7 +518,10 @@ class _Asking:
             for done, problem, replies in worker.exchange():
                 self._deaths = 0
                 for reply in replies:
-                    yield worker.items.popleft()[0], _answer(reply)
+                    if reply[0] != NOTE:
+                        yield worker.items.popleft()[0], _answer(reply)
+                    elif self._heard is not None:
+                        self._heard(reply[1])
                 if problem is not None:
                     yield from self._fail(
                         worker, Late(preparing=True) if problem[0] == server.LATE else _answer(problem)

@@ -13,13 +13,15 @@ import json
 import marshal
 import mmap
 import os
+import select
 import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 COMMAND = struct.Struct("!cI")
 """What the client tells the parent, and the number of a worker."""
@@ -29,8 +31,8 @@ REQUEST = struct.Struct("!IQ")
 """Number of items of a request, and its bytes."""
 FRAME = struct.Struct("!Q")
 """Bytes of a reply."""
-VALUE, RAISED, LATE = range(3)
-"""What came of an item."""
+VALUE, RAISED, LATE, NOTE = range(4)
+"""What came of an item, and what the program says while it is at work on one."""
 IDLE, PREPARING = -1, -2
 """In place of an item: nothing, or the context of the items."""
 
@@ -56,7 +58,13 @@ class _Late(BaseException):
 
 
 class Cell:
-    """Where a worker is at work, in memory shared with the parent."""
+    """Where a worker is at work, in memory shared with the parent.
+
+    Attributes:
+        tell: Sends the client a note, made of what ``marshal`` writes; from any thread, while an item is at work.
+    """
+
+    tell: Callable[[Any], None]
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _CELL.size)
@@ -87,10 +95,14 @@ class _WorkerProcess:
         self._replies: list[Any] = []
         self._is_armed = self._is_limited = self._leaves = False
         self._items = 0
+        self._sending, self._leaving = threading.Lock(), threading.Lock()
+        cell.tell = self._tell
 
     def run(self) -> None:
         """Reply to requests until the client closes the socket."""
         self._limit()
+        if hasattr(self._program, "leave"):
+            threading.Thread(target=self._await_end_of_client, daemon=True).start()
         function, problem = None, None
         while head := self._source.read(REQUEST.size):
             count, size = REQUEST.unpack(head)
@@ -113,6 +125,19 @@ class _WorkerProcess:
             if self._leaves or (self._items > _SINCE_FORK and self._options["renewed"]):
                 return
 
+    def leave(self, code: int) -> NoReturn:
+        """End this process, in order if the program has one."""
+        with self._leaving:  # to the end
+            if hasattr(self._program, "leave"):
+                self._program.leave()
+            os._exit(code)
+
+    def _await_end_of_client(self) -> None:
+        end = select.poll()
+        end.register(self._socket, 0)  # which is always reported
+        end.poll()
+        self.leave(0)
+
     def _answer(self, function: Callable[[Any], Any], items: list[Any], seconds: float) -> None:
         is_processor = self._options["clock"] == "processor"
         limited = seconds if is_processor else 0.0
@@ -129,7 +154,9 @@ class _WorkerProcess:
                     self._arm(limited + _SPAN)
                 due = now + _SPAN
             self._cell.write(index, -1, now + allowance)
-            self._replies.append(self._attempt(bool(limited), function, item))
+            reply = self._attempt(bool(limited), function, item)
+            with self._sending:
+                self._replies.append(reply)
             self._items += 1
         self._disarm()
         self._send(done=True)
@@ -154,12 +181,19 @@ class _WorkerProcess:
         shown = (str(error) or too_much).encode("utf-8", "backslashreplace")[:_LONGEST_MESSAGE]
         return RAISED, type(error).__name__, shown.decode("utf-8", "replace")
 
-    def _send(self, *, done: bool = False, problem: Any = None) -> None:
+    def _send(self, *notes: Any, done: bool = False, problem: Any = None) -> None:
         if done:  # before the client knows: whoever ends this process then ends no item
             self._cell.write(IDLE)
-        data = marshal.dumps((done, problem, self._replies))
-        self._socket.sendall(FRAME.pack(len(data)) + data)
-        self._replies.clear()
+        with self._sending:
+            data = marshal.dumps((done, problem, [*self._replies, *((NOTE, note) for note in notes)]))
+            self._socket.sendall(FRAME.pack(len(data)) + data)
+            self._replies.clear()
+
+    def _tell(self, note: Any) -> None:
+        try:
+            self._send(note)
+        except OSError:  # the client is gone
+            self.leave(1)
 
     def _limit(self) -> None:
         import resource
@@ -216,13 +250,13 @@ class _ParentProcess:
             if kind == START:
                 self._start(number, socket.socket(fileno=descriptors[0]))
             elif kind == KILL:
-                self._bury(number, patience=0.0)
+                self._bury(number, self._options["patience"])
             elif kind == BURY:
-                _reply(self._control, self._bury(number, patience=_DYING))
+                _reply(self._control, self._bury(number, _DYING))
             else:
                 self._end_late()
         for number in [*self._workers]:
-            self._bury(number, patience=0.0)
+            self._bury(number, self._options["patience"])
 
     def _start(self, number: int, sock: socket.socket) -> None:
         cell = Cell()
@@ -233,15 +267,16 @@ class _ParentProcess:
             sock.close()
             return
         if not pid:
+            worker, code = _WorkerProcess(self._program, self._options, sock, cell), 0
             try:
                 self._control.close()
                 os.close(self._life)
                 _end_with(self._lifeline)
-                _WorkerProcess(self._program, self._options, sock, cell).run()
+                worker.run()
             except OSError:  # the client is gone, or a function has closed the socket
-                os._exit(1)
+                code = 1
             finally:
-                os._exit(0)
+                worker.leave(code)
         sock.close()
         self._workers[number] = pid, cell
 

@@ -38,8 +38,12 @@ class Workers:
         self._names = {function.name: at for at, function in enumerate(functions)}
         self._load = _loader_for(functions, origin)
         self._count = count
+        self._arguments = functions, count, origin
         self.pool = Pool(_PROGRAM, most=lambda: count, isolated=False, clock="wall")
         weakref.finalize(self, self.pool.close)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Workers, self._arguments  # another process has workers of its own
 
     def __call__(self, work: Work, limits: Limits) -> None:
         """Make the calls and store their outcomes in ``work``."""

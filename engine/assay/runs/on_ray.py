@@ -21,16 +21,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import polars as pl
-from polars.exceptions import PanicException
 
 from assay._version import __version__
 from assay.checks.libraries import versions
 from assay.errors import AssayError, UsageError, said_by
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST
-from assay.runs.shards import Engine, Job, Shard, culprit, score_shard, try_shard
+from assay.runs.shards import Engine, Job, Shard, culprit, result_of, score_shard, try_shard
 from assay.scoring.summary import Summary
-from assay.system.signals import CLEANUPS
 
 _RETRIES = 3
 """Number of times that a shard is retried after its process or node died."""
@@ -251,15 +249,10 @@ def run_on_node(
         try:
             job = _prepared(setup[0])
             _refuse_missing_files(job, shard)
-            result = work(job, shard)
         except AssayError as error:
-            result = error
-        except PanicException:  # the process may be damaged: end it, as a crash would
-            for remove in CLEANUPS:
-                remove()
-            os._exit(1)
-        except Exception as error:  # noqa: BLE001  (the driver reports it)
-            result = AssayError(f"{shard.name}: {said_by(error)}")
+            result: Any = error
+        else:
+            result = result_of(work, job, shard)
     return result, [warning.message for warning in warned]
 
 

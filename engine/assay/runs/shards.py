@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PanicException
 from pydantic import ConfigDict
 
 from assay._version import __version__
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import closing_checks
-from assay.errors import InputError, said_by, shown_path
+from assay.errors import AssayError, InputError, said_by, shown_path
 from assay.functions.registry import Function, FunctionReference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
 from assay.loading.formats.reading import Unit, rows_in_all
@@ -24,6 +26,7 @@ from assay.scoring.in_memory import engine_errors
 from assay.scoring.summary import Summary
 from assay.spec.stored_json import Count, StoredError, StoredObject, parse_stored
 from assay.system.atomic_file import refused_by_disk, write_file
+from assay.system.signals import CLEANUPS
 from assay.writing.footers import read_provenance, text_beside
 from assay.writing.writers import open_writer
 
@@ -178,6 +181,20 @@ def try_shard(job: Job, shard: Shard) -> None:
     """Score one shard without writing it, to find what ends a process."""
     with closing_checks(job.plan.verifiers):
         stream(job.plan, job.frame(shard.cut), None, Summary.of(job.plan))
+
+
+def result_of(work: Callable[[Job, Shard], Summary | None], job: Job, shard: Shard) -> Summary | AssayError | None:
+    """Return what some work on a shard returns, or its error as a value, for the process that asked."""
+    try:
+        return work(job, shard)
+    except AssayError as error:
+        return error
+    except PanicException:  # the process may be damaged: end it, as a crash would
+        for remove in CLEANUPS:
+            remove()
+        os._exit(1)
+    except Exception as error:  # noqa: BLE001  (the process that asked reports it)
+        return AssayError(f"{shard.name}: {said_by(error)}")
 
 
 def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
