@@ -39,7 +39,7 @@ def rewards(tmp_path):
 
 def test_it_prints_the_models_and_their_pairs(rewards):
     said = run(rewards, "--k", "1,2", "--vote", "answer").stderr
-    lines = said.splitlines()
+    lines = [line for line in said.splitlines() if line]
     assert lines[0] == "77 rows · 10 groups · 5 tasks"
     assert lines[1].split() == ["model", "groups", "mean", "95", "%", "pass@1", "pass@2", "pass^2"]
     assert [line.split()[0] for line in lines[2:4]] == ["ash", "elm"]

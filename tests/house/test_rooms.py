@@ -38,7 +38,7 @@ ROOMS = (
     ),
     *("checks.mathematics", "checks.registry"),
     *("functions", "classes", "rewards", "spec", "spec.importers", "aggregating"),
-    *("loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
+    *("loading.formats", "loading.presets", "loading", "writing.documents", "compiling", "writing", "scoring", "runs"),
     *(
         "fns",
         "protocols",
@@ -50,6 +50,7 @@ ROOMS = (
         "environments",
         "insight.training",
         "adapters",
+        "insight.documents",
         "insight.evidence",
         "insight",
         "insight.findings",

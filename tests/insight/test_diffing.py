@@ -11,7 +11,6 @@ from insight_cases import golden, golden_rows
 
 import assay
 from assay import InputError, SpecError, UsageError
-from assay.cli.documents import diff_document
 from assay.insight.diffing import rescored
 from assay.insight.pairing import paired
 from assay.insight.results import open_result
@@ -319,7 +318,7 @@ def test_the_texts_of_both_sides_are_shown_where_they_differ(tmp_path):
         found = assay.diff(tmp_path / "one.parquet", tmp_path / f"{after}.parquet", on=on)
         texts = {row["key"]["task_id"]: (row["text"], row["text_after"]) for row in found.examples}
         assert texts == {"a": (rows[0]["one"], rows[0]["two"]), "b": ("yes", None)}
-        shown = diff_document(found).markdown()
+        shown = found.document().markdown()
         assert "2,940 equal characters … " in shown
         assert ("\\x1b" in shown, "\x1b" in shown, len(shown) < 4_000) == (True, False, True)
 

@@ -69,7 +69,9 @@ def _json_text(data: Any) -> str:
     return text
 
 
-def _deliver(data: dict[str, Any], document: "Document", *, out: Path | None, as_data: bool) -> None:
+def _deliver(
+    data: dict[str, Any], document: "Document", *, out: Path | None, as_data: bool, failed: bool = False
+) -> None:
     as_json = _json_text(data)
     if out is not None:
         suffix = out.suffix.lower()
@@ -77,10 +79,12 @@ def _deliver(data: dict[str, Any], document: "Document", *, out: Path | None, as
         write_file(out, text)
     if as_data:
         write_data(f"{as_json}\n")
-        return
-    from assay.cli.terminal import print_document
+    else:
+        from assay.cli.terminal import print_document
 
-    print_document(to_stderr(), document)
+        print_document(to_stderr(), document)
+    if failed:
+        raise typer.Exit(FailedRunError.exit_code)
 
 
 @command(
@@ -181,7 +185,7 @@ def show(
 
 @command(
     {GroupsOptions: ()},
-    modules=("assay.cli.documents", "assay.insight.grouping"),
+    modules=("assay.insight.grouping",),
     epilog="""\b
 Examples:
   assay groups rewards.parquet --k 1,4,8
@@ -199,7 +203,6 @@ def groups(
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
-    from assay.cli.documents import print_groups
     from assay.cli.terminal import print_notes
     from assay.insight.grouping import groups as look
     from assay.writing.writers import ENDINGS, open_writer
@@ -216,17 +219,14 @@ def groups(
         if writer is not None:
             writer.write(found.table)
             writer.close({"assay_version": __version__, "command": command_line(), "rows": found.table.height})
-    if as_data:
-        write_data(_json_text(found.as_json()) + "\n")
-    else:
-        print_groups(to_stderr(), found)
-        if options["advantages"] is not None and path is None:
-            print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
+    _deliver(found.as_json(), found.document(), out=None, as_data=as_data)
+    if options["advantages"] is not None and path is None and not as_data:
+        print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
 
 
 @command(
     {TripwireOptions: ()},
-    modules=("assay.cli.documents", "assay.insight.wires"),
+    modules=("assay.insight.wires",),
     epilog="""\b
 Examples:
   assay tripwire rewards.parquet
@@ -242,7 +242,7 @@ def tripwire(
     **options: Any,
 ) -> None:
     """Look for steps at which rewards need a look: all 0 or 1, flat groups, errors, length, drift, jumps, stuck checks."""
-    from assay.cli.documents import alerts_document
+    from assay.insight.documents import alerts_document
     from assay.insight.results import open_result
     from assay.insight.wires import Tripwires
 
@@ -261,14 +261,13 @@ def tripwire(
         "limits": wires.limits,
         "notes": list(wires.notes),
     }
-    _deliver(data, alerts_document(alerts, wires.steps, by, wires.notes), out=path, as_data=as_data)
-    if alerts and not warn_only:
-        raise typer.Exit(FailedRunError.exit_code)
+    failed = bool(alerts) and not warn_only
+    _deliver(data, alerts_document(data), out=path, as_data=as_data, failed=failed)
 
 
 @command(
     {VerifyOptions: ()},
-    modules=("assay.cli.documents", "assay.insight.sealing"),
+    modules=("assay.insight.sealing",),
     epilog="""\b
 Examples:
   assay verify rewards.parquet
@@ -286,7 +285,6 @@ def verify(
     **options: Any,
 ) -> None:
     """Check a result against its footer: digests, inputs, verifiers, and rows that are scored again. Exits with 3 if anything differs."""
-    from assay.cli.documents import verification_document
     from assay.cli.modules import import_checks, import_modules
     from assay.insight import sealing
 
@@ -295,14 +293,12 @@ def verify(
         import_modules(modules)
         options["checks"] = import_checks(options["checks"])
         found = sealing.verify(result, **options)
-    _deliver(found.as_json(), verification_document(found), out=path, as_data=as_data)
-    if not found.intact:
-        raise typer.Exit(FailedRunError.exit_code)
+    _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=not found.intact)
 
 
 @command(
     {WhatIfOptions: (), DiffLimits: ()},
-    modules=("assay.cli.documents", "assay.insight.whatifs"),
+    modules=("assay.insight.whatifs",),
     epilog="""\b
 Examples:
   assay whatif rewards.parquet --set policy=2 --drop curt --rank model
@@ -320,7 +316,6 @@ def whatif(
     **options: Any,
 ) -> None:
     """Try other weights, thresholds and required checks on a result, without its rollouts."""
-    from assay.cli.documents import whatif_document
     from assay.insight import whatifs
 
     path = _checked_out(out, overwrite=overwrite, others=(".parquet",))
@@ -334,9 +329,7 @@ def whatif(
             change = {name: options[name] for name in ("weights", "required", "drop", "pass_threshold")}
             whatifs.write_rewards(result, path, **change, command=command_line())
             path = None
-    _deliver(found.as_json(), whatif_document(found), out=path, as_data=as_data)
-    if found.diff.exceeds:
-        raise typer.Exit(FailedRunError.exit_code)
+    _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.diff.exceeds)
 
 
 def _taken(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -372,7 +365,7 @@ def _weights(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
             *("checks", "modules", "function_timeout", "regex_timeout"),
         ),
     },
-    modules=("assay.cli.documents", "assay.insight.diffing"),
+    modules=("assay.insight.diffing",),
     epilog="""\b
 Examples:
   assay diff before.parquet after.parquet --max-flips 1%
@@ -402,7 +395,6 @@ def diff(
     **options: Any,
 ) -> None:
     """Compare two rewards of the same rollouts: which rows flipped, why, and what that says of new tasks."""
-    from assay.cli.documents import diff_document
     from assay.cli.modules import import_checks, import_modules
     from assay.insight import diffing
 
@@ -430,9 +422,7 @@ def diff(
             one, other = (before, after) if before else sources
             found = diffing.diff(one, other, rollouts=sources if before else None, **columns, **scoring)
         found = found.within(**limits)
-    _deliver(found.as_json(), diff_document(found), out=path, as_data=as_data)
-    if found.exceeds:
-        raise typer.Exit(FailedRunError.exit_code)
+    _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.exceeds)
 
 
 def _check_results(results: list[str], scoring: dict[str, Any]) -> None:
@@ -457,7 +447,7 @@ def _check_results(results: list[str], scoring: dict[str, Any]) -> None:
             *("checks", "modules", "function_timeout", "regex_timeout", "max_concurrent"),
         ),
     },
-    modules=("assay.cli.documents", "assay.insight.auditing"),
+    modules=("assay.insight.auditing",),
     epilog="""\b
 Examples:
   assay audit verifier.yaml rollouts.jsonl
@@ -473,7 +463,6 @@ def audit(
     **options: Any,
 ) -> None:
     """Question a verifier: what empty, copied, disguised and swapped texts earn on each task, and which check stops them."""
-    from assay.cli.documents import audit_document
     from assay.cli.modules import import_checks, import_modules
     from assay.insight.auditing import audit as question
 
@@ -482,6 +471,4 @@ def audit(
         import_modules(options.pop("modules"))
         options["checks"] = import_checks(options["checks"])
         result = question(None if spec == "-" else spec, rollouts, **options)
-    _deliver(result.as_json(), audit_document(result), out=path, as_data=as_data)
-    if result.exceeded:
-        raise typer.Exit(FailedRunError.exit_code)
+    _deliver(result.as_json(), result.document(), out=path, as_data=as_data, failed=bool(result.exceeded))

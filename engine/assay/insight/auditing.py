@@ -21,6 +21,7 @@ from assay.errors import InputError, UsageError, counted, did_you_mean, listed, 
 from assay.expressions.json import mended
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
+from assay.insight.documents import audit_document
 from assay.insight.probes import (
     CLASSES,
     DISGUISES,
@@ -48,14 +49,15 @@ from assay.system.quantities import RowLimit
 from assay.system.signals import interruptible
 from assay.system.special_files import open_input
 from assay.system.spool import spooling
+from assay.writing.documents import Displayed, Document
 from assay.writing.numbers import number
 
 _ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
 _FIELDS = ("probe", "class", "completion", "task_id")
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Displayed):
     """What probes earn.
 
     Attributes:
@@ -85,6 +87,14 @@ class Audit:
     def exceeded(self) -> tuple[str, ...]:
         """Return what is said of the limits that are exceeded."""
         return tuple(self.limits["exceeded"])
+
+    @property
+    def headline(self) -> str:
+        """How many tasks were probed, and what nothing earns."""
+        return f"{counted(self.real['tasks'], 'task')} · free reward {number(self.free_reward)}"
+
+    def _document(self) -> Document:
+        return audit_document(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data for JSON."""

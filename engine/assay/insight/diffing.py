@@ -17,6 +17,7 @@ import polars as pl
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.shared_columns import exactly
+from assay.insight.documents import diff_document
 from assay.insight.originals import NO_TEXTS, originals
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of, sort_key
@@ -28,6 +29,7 @@ from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
+from assay.writing.documents import Displayed, Document
 from assay.writing.recorded_files import recorded_files
 
 _QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
@@ -42,8 +44,8 @@ _LOST, _GAINED = "pass->fail", "fail->pass"
 _DELTA, _BECAME, _SIZE, _KIND, _TASK = (HIDDEN + name for name in ("delta", "became", "size", "kind", "task/"))
 
 
-@dataclass(frozen=True, eq=False)
-class Diff:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diff(Displayed):
     """What changed between two rewards of the same rollouts.
 
     Attributes:
@@ -114,6 +116,20 @@ class Diff:
             limited.append(("--max-delta", most, mean, mean is not None and abs(mean) > most))
         names = ("limit", "allowed", "value", "exceeded")
         return replace(self, limits=[dict(zip(names, entry, strict=True)) for entry in limited])
+
+    @property
+    def headline(self) -> str:
+        """How many rows flipped, and how many rewards changed."""
+        return " · ".join(
+            [
+                counted(self.rows, "row"),
+                *([] if self.flips is None else [counted(self.flips, "flip")]),
+                f"{self.changed:,} rewards changed",
+            ]
+        )
+
+    def _document(self) -> Document:
+        return diff_document(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""

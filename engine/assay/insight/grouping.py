@@ -16,6 +16,7 @@ import polars as pl
 from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
+from assay.insight.documents import groups_document
 from assay.insight.results import ROW, Result, names_of, open_result, sort_key
 from assay.insight.training.advantage import advantages as compute_advantages
 from assay.insight.training.estimators import ESTIMATORS
@@ -23,6 +24,7 @@ from assay.insight.training.subsets import MOST_VOTES, extremes, majorities, pas
 from assay.names import HIDDEN
 from assay.options import GroupsOptions, documented
 from assay.thresholds import THRESHOLDS
+from assay.writing.documents import Displayed, Document
 
 Unscored = Literal["skip", "fail"]
 Method = Literal["t", "bootstrap"]
@@ -44,8 +46,8 @@ _PAIRS |= dict.fromkeys(("difference", "se", "t", "p", "low", "high"), pl.Float6
 _PAIRS |= dict.fromkeys(("wins", "ties", "losses"), pl.Int64) | {"correlation": pl.Float64, "p_holm": pl.Float64}
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups(Displayed):
     """Groups of rollouts.
 
     Attributes:
@@ -70,6 +72,14 @@ class Groups:
     advantages: pl.Series | None
     facts: dict[str, Any]
     notes: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """How many rows, groups and tasks there are."""
+        return " · ".join(counted(self.facts[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
+
+    def _document(self) -> Document:
+        return groups_document(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data: the summary by model, and the pairs; not the table."""

@@ -21,6 +21,7 @@ from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_o
 from assay.errors import AssayError, InputError, UsageError, counted, listed, printable, shown_path
 from assay.expressions.readable import readable
 from assay.expressions.shared_columns import exactly
+from assay.insight.documents import verification_document
 from assay.insight.pairing import AFTER, BEFORE, changed
 from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
@@ -40,6 +41,7 @@ from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
 from assay.writing.digests import seal_of
+from assay.writing.documents import Displayed, Document
 from assay.writing.footers import read_provenance, result_files, scan_files
 from assay.writing.provenance import files_of, is_sealed, provenance_of, sealed, task_files_of
 from assay.writing.recorded_files import recorded_files
@@ -51,8 +53,8 @@ _ROOT = re.compile("[0-9a-f]{16,64}")
 _VERSIONS = {"Assay": "assay_version", "Polars": "polars_version"}
 
 
-@dataclass(frozen=True, eq=False)
-class Verification:
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(Displayed):
     """Whether a result is what its footer says.
 
     Attributes:
@@ -89,6 +91,14 @@ class Verification:
         """Whether nothing differs."""
         others = [verifier for verifier in self.verifiers if not verifier["same"]]
         return not (self.columns_differ or self.root_differs or others or self.cells_differ)
+
+    @property
+    def headline(self) -> str:
+        """Whether the result is what its footer says."""
+        return f"{counted(self.rows, 'row')} · {'intact' if self.intact else 'not what the footer says'}"
+
+    def _document(self) -> Document:
+        return verification_document(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""

@@ -25,6 +25,7 @@ from assay.checks.registry import BUILTIN
 from assay.errors import AssayError, InputError, UsageError, counted, printable
 from assay.expressions.shared_columns import exactly
 from assay.insight.diffing import Diff, changes
+from assay.insight.documents import whatif_document
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, ScoreColumn, as_data, names_of, open_result
 from assay.insight.stats import finite, fixed_mean, fixed_sums
@@ -38,6 +39,8 @@ from assay.spec.verifier import Share, VerifierSpec, verifier_in_footer
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
+from assay.writing.documents import Displayed, Document
+from assay.writing.numbers import number, percent
 from assay.writing.writers import open_writer
 
 # fields of canonical forms that decide the reward, given the scores
@@ -55,8 +58,8 @@ _OTHERWISE = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class WhatIf:
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf(Displayed):
     """Rewards with other weights.
 
     Attributes:
@@ -83,6 +86,17 @@ class WhatIf:
     def within(self, **limits: Unpack[DiffLimits]) -> "WhatIf":
         """Return the same with limits, as ``Diff.within``."""
         return replace(self, diff=self.diff.within(**limits))
+
+    @property
+    def headline(self) -> str:
+        """Mean reward and pass rate, now and then."""
+        return " · ".join(
+            f"{name} mean reward {number(side['mean_reward'])}, pass rate {percent(side['pass_rate'])}"
+            for name, side in (("now", self.before), ("then", self.after))
+        )
+
+    def _document(self) -> Document:
+        return whatif_document(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
@@ -420,9 +434,9 @@ def _differences(change: _Change) -> dict[str, pl.Expr]:
 def _refuse_other(change: _Change, differences: pl.LazyFrame) -> None:
     """Refuse a result whose rewards are not made from its scores."""
     row = change.result.collect(differences.select(pl.all().sum())).to_dicts()[0]
-    for name, number in row.items():
-        if number:
-            rows = counted(number, "row")
+    for name, different in row.items():
+        if different:
+            rows = counted(different, "row")
             fact = f"{change.result.name}: on {rows}, `{name}` is not what its scores and weights make."
             raise InputError(fact, _OTHERWISE[name])
 

@@ -2,6 +2,7 @@
 
 import html
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -62,6 +63,25 @@ class Document:
         """Return the document as one HTML file."""
         body = "\n".join([f"<h1>{_safe(self.title)}</h1>", *map(_as_html, self.blocks)])
         return _PAGE.format(title=_safe(self.title), style=_STYLE, body=body)
+
+
+class Displayed(ABC):
+    """What notebooks show as the HTML of its document, and ``repr`` as its headline."""
+
+    @property
+    @abstractmethod
+    def headline(self) -> str:
+        """The answer in one line."""
+
+    @abstractmethod
+    def _document(self) -> Document: ...
+
+    def document(self) -> Document:
+        """Return what people read, with ``markdown()`` and ``html()``."""
+        return self._document()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {printable(self.headline)}>"
 
 
 def escaped(text: str) -> str:

@@ -1,24 +1,15 @@
-"""What commands about results found, as documents: audits, alerts, verifications, comparisons, groups."""
+"""Answers to questions about results, as documents; each function takes the ``as_json()`` of an answer."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from assay.cli.terminal import print_line, print_notes, print_table
 from assay.errors import counted
 from assay.writing.documents import Document, Lines, Quote, Table
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from assay.insight.auditing import Audit
-    from assay.insight.diffing import Diff
-    from assay.insight.grouping import Groups
-    from assay.insight.sealing import Verification
-    from assay.insight.whatifs import WhatIf
-    from assay.insight.wires import Alert
-
+_Data = Mapping[str, Any]
 _Blocks = list[Lines | Table | Quote]
 
 _STOPPING = 3
@@ -37,9 +28,9 @@ _REPEATED = ("pass^1", "best@1", "worst@1", "maj@1")
 """Metrics of one row that are another one, too."""
 
 
-def audit_document(audit: "Audit") -> Document:
+def audit_document(audit: _Data) -> Document:
     """Return an audit: what each probe earns and what stops it, what each check lets through, and the limits."""
-    real = audit.real
+    real = audit["real"]
     facts = (
         f"{counted(real['tasks'], 'task')} · {counted(real['rows'], 'real rollout')} · mean reward "
         f"{number(real['mean_reward'])} · pass rate {percent(real['pass_rate'])}"
@@ -47,22 +38,22 @@ def audit_document(audit: "Audit") -> Document:
     numbers = dict.fromkeys(("tasks", "mean", "passes", "beats", "centile"), True)
     tables = [
         Table({kind: False, **numbers, "stopped by": False}, [_probe(probe) for probe in probes])
-        for kind, probes in groupby(audit.probes, key=lambda probe: str(probe["class"]))
+        for kind, probes in groupby(audit["probes"], key=lambda probe: str(probe["class"]))
     ]
-    names = [check["check"] for check in audit.checks if check["free"]]
+    names = [check["check"] for check in audit["checks"] if check["free"]]
     through: dict[str, list[str]] = {}
-    for item in audit.bypasses:
+    for item in audit["bypasses"]:
         tasks = f"{item['probe']} on {item['tasks']:,} of {counted(item['of'], 'task')}"
         through.setdefault(item["check"], []).append(tasks)
-    rest = [f"free reward: {number(audit.free_reward)}, the greatest mean of the free probes"]
+    rest = [f"free reward: {number(audit['free_reward'])}, the greatest mean of the free probes"]
     rest += [f"every free probe passes {', '.join(names)}"] if names else []
     rest += [
         f"{probe['id']} earns more than the best real completion on {probe['gains']:,} of {counted(probe['tasks'], 'task')}"
-        for probe in audit.probes
+        for probe in audit["probes"]
         if probe["class"] == "must not gain" and probe["gains"]
     ]
     rest += [f"{check} does not see its phrases in disguise: {', '.join(tasks)}" for check, tasks in through.items()]
-    rest += [f"note: {note}" for note in audit.notes] + [f"exceeded: {line}" for line in audit.exceeded]
+    rest += [f"note: {note}" for note in audit["notes"]] + [f"exceeded: {line}" for line in audit["limits"]["exceeded"]]
     return Document("assay audit", [Lines([facts]), *tables, Lines(rest)])
 
 
@@ -79,40 +70,42 @@ def _probe(probe: Mapping[str, Any]) -> list[str]:
     return [probe["id"], count(probe["tasks"]), number(probe["mean_reward"]), *shares, stopping]
 
 
-def alerts_document(alerts: "Sequence[Alert]", steps: int, by: str, notes: Sequence[str]) -> Document:
+def alerts_document(tripwires: _Data) -> Document:
     """Return alerts, a line each."""
-    rows = [[str(alert.step), alert.wire, alert.check or "", alert.said] for alert in alerts]
-    columns = {by: True, "wire": False, "check": False, "fact": False}
-    lines = [f"{counted(steps, 'step')} · {counted(len(alerts), 'alert')}", *(f"note: {note}" for note in notes)]
+    alerts = tripwires["alerts"]
+    rows = [[str(alert["step"]), alert["wire"], alert["check"] or "", alert["said"]] for alert in alerts]
+    columns = {tripwires["by"]: True, "wire": False, "check": False, "fact": False}
+    lines = [f"{counted(tripwires['steps'], 'step')} · {counted(len(alerts), 'alert')}"]
+    lines += [f"note: {note}" for note in tripwires["notes"]]
     return Document("assay tripwire", [*([Table(columns, rows)] if rows else []), Lines(lines)])
 
 
-def verification_document(verification: "Verification") -> Document:
+def verification_document(verification: _Data) -> Document:
     """Return a verification: what was looked at, what differs, and what a sample can miss."""
-    names = verification.columns_differ
-    head = [f"{counted(verification.rows, 'row')} · root {verification.root}"]
+    names = verification["columns_differ"]
+    head = [f"{counted(verification['rows'], 'row')} · root {verification['root']}"]
     head.append(f"not as written: {', '.join(names)}" if names else "columns: as they were written")
-    head += ["root: another than was demanded"] if verification.root_differs else []
-    head += [f"{entry['name']}: the same by {entry['by']}" for entry in verification.inputs]
-    if others := [verifier["id"] for verifier in verification.verifiers if not verifier["same"]]:
+    head += ["root: another than was demanded"] if verification["root_differs"] else []
+    head += [f"{entry['name']}: the same by {entry['by']}" for entry in verification["inputs"]]
+    if others := [verifier["id"] for verifier in verification["verifiers"] if not verifier["same"]]:
         head.append(f"verifiers: not what the footer says: {', '.join(others)}")
-    elif verification.verifiers:
+    elif verification["verifiers"]:
         head.append("verifiers: as the footer says")
-    if (missed := verification.misses_up_to) is not None:
-        differ = verification.cells_differ
+    if (missed := verification["misses_up_to"]) is not None:
+        differ = verification["cells_differ"]
         found = f"{counted(differ, 'cell')} differ{'s' * (differ == 1)}" if differ else "no cell differs"
         chance = (
             f"; if up to {percent(missed)} of the rows were altered, such a sample misses them with a chance of 5 %"
         )
-        of_rows = f"{verification.sampled:,} of {counted(verification.rows, 'row')}"
+        of_rows = f"{verification['sampled']:,} of {counted(verification['rows'], 'row')}"
         head.append(f"scored again: {of_rows}, {found}{chance if missed else ''}")
     rows = [
         [f"{cell['row']:,}", *(_cell(cell[name]) for name in ("column", "stored", "rescored"))]
-        for cell in verification.cells
+        for cell in verification["cells"]
     ]
     cells = Table({"row": True, "column": False, "stored": False, "rescored": False}, rows)
-    notes = [f"note: {note}" for note in verification.notes]
-    end = "intact" if verification.intact else "not what its footer says"
+    notes = [f"note: {note}" for note in verification["notes"]]
+    end = "intact" if verification["intact"] else "not what its footer says"
     return Document("assay verify", [Lines(head), *([cells] if rows else []), Lines([*notes, end])])
 
 
@@ -121,55 +114,55 @@ def _cell(value: Any) -> str:
     return text if len(text) <= _CELL else f"{text[:_CELL]}…"
 
 
-def diff_document(diff: "Diff") -> Document:
+def diff_document(diff: _Data) -> Document:
     """Return a diff: what is a fact on these rollouts, what it says of new tasks, and examples."""
     blocks: _Blocks = [Lines(_facts(diff))]
-    matrix = diff.matrix
-    if matrix is not None and diff.flips:
+    matrix = diff["matrix"]
+    if matrix is not None and diff["flips"]:
         cells = [[before, *(count(matrix[f"{before}->{after}"]) for after in _STATES)] for before in _STATES]
         blocks.append(Table({"before \\ after": False, **dict.fromkeys(_STATES, True)}, cells))
     counts = dict.fromkeys(("pass->fail", "fail->pass", "mean delta"), True)
-    if touched := [check for check in diff.checks if check["changed"]]:
+    if touched := [check for check in diff["checks"] if check["changed"]]:
         cells = [_changes(check["check"], check, "changed", "pass_to_fail") for check in touched]
         blocks.append(Table({"check": False, "changed": True, **counts}, cells))
-    if diff.by and diff.changed:
-        for column, entries in groupby(diff.by, key=lambda entry: str(entry["column"])):
+    if diff["by"] and diff["changed"]:
+        for column, entries in groupby(diff["by"], key=lambda entry: str(entry["column"])):
             cells = [_changes(_or_dash(entry["value"]), entry, "rows", "regressions") for entry in entries]
             blocks.append(Table({column: False, "rows": True, **counts}, cells))
-    if diff.signatures:
-        cells = [[count(entry["rows"]), " ".join(entry["signature"])] for entry in diff.signatures[:_SHOWN]]
-        more = len(diff.signatures) - len(cells)
+    if diff["signatures"]:
+        cells = [[count(entry["rows"]), " ".join(entry["signature"])] for entry in diff["signatures"][:_SHOWN]]
+        more = len(diff["signatures"]) - len(cells)
         cells += [["…", f"{more:,} more"]] if more > 0 else []
         blocks.append(Table({"flips": True, "checks that changed": False}, cells))
-    for example in diff.examples:
+    for example in diff["examples"]:
         blocks += _example(example)
-    rest = [f"exceeded: {_limit(limit, diff.rows)}" for limit in diff.limits if limit["exceeded"]]
-    if rest or diff.notes:
-        blocks.append(Lines([*(f"note: {note}" for note in diff.notes), *rest]))
+    rest = [f"exceeded: {_limit(limit, diff['rows'])}" for limit in diff["limits"] if limit["exceeded"]]
+    if rest or diff["notes"]:
+        blocks.append(Lines([*(f"note: {note}" for note in diff["notes"]), *rest]))
     return Document("assay diff", blocks)
 
 
-def _facts(diff: "Diff") -> list[str]:
+def _facts(diff: _Data) -> list[str]:
     flips = (
         ""
-        if diff.flips is None
-        else f" · {counted(diff.flips, 'flip')}, {counted(diff.regressions or 0, 'regression')}"
+        if diff["flips"] is None
+        else f" · {counted(diff['flips'], 'flip')}, {counted(diff['regressions'] or 0, 'regression')}"
     )
     lines = [
-        f"{counted(diff.rows, 'row')} · {diff.both_scored:,} scored on both sides{flips} · {diff.changed:,} rewards changed"
+        f"{counted(diff['rows'], 'row')} · {diff['both_scored']:,} scored on both sides{flips} · {diff['changed']:,} rewards changed"
     ]
-    delta, test = diff.delta, diff.reward_test
+    delta, test = diff["delta"], diff["reward_test"]
     directions = f"{delta['up']:,} up, {delta['down']:,} down, {delta['equal']:,} equal"
     lines.append(f"reward: mean {change(delta['mean'])} a row, {directions}")
     few = f" (roughly: few tasks, {test['tasks']})" if test["few"] and test["mean"] is not None else ""
     ends = f"{change(test['mean'])} {interval(test['ci95'])}".rstrip()
     lines.append(f"for new tasks: reward {ends}, p {p_value(test['p'])}")
-    if diff.flip_test is not None:
-        how = "McNemar, exact" if diff.flip_test["test"] == "mcnemar" else f"z {change(diff.flip_test['z'])}"
-        moved = f"{diff.flip_test['fail_to_pass']:,} gained, {diff.flip_test['pass_to_fail']:,} lost"
-        lines[-1] += f"; passes {moved}: {how}, p {p_value(diff.flip_test['p'])}"
+    if diff["flip_test"] is not None:
+        how = "McNemar, exact" if diff["flip_test"]["test"] == "mcnemar" else f"z {change(diff['flip_test']['z'])}"
+        moved = f"{diff['flip_test']['fail_to_pass']:,} gained, {diff['flip_test']['pass_to_fail']:,} lost"
+        lines[-1] += f"; passes {moved}: {how}, p {p_value(diff['flip_test']['p'])}"
     lines[-1] += few
-    for name, checks in (("before", diff.only_before), ("after", diff.only_after)):
+    for name, checks in (("before", diff["only_before"]), ("after", diff["only_after"])):
         lines += [f"only {name}: {', '.join(checks)}"] if checks else []
     return lines
 
@@ -221,12 +214,14 @@ def _limit(limit: Mapping[str, Any], rows: int) -> str:
     return f"{value:,} of {counted(rows, 'row')}; {limit['limit']} allows {allowed}"
 
 
-def whatif_document(whatif: "WhatIf") -> Document:
+def whatif_document(whatif: _Data) -> Document:
     """Return rewards with other weights: what they are, what changes, what the weights do, how models rank."""
-    sides = {"now": whatif.before, "then": whatif.after}
+    sides = {"now": whatif["before"], "then": whatif["after"]}
     rows = [[name, number(one["mean_reward"]), percent(one["pass_rate"])] for name, one in sides.items()]
     blocks: _Blocks = [Table({"": False, "mean reward": True, "pass rate": True}, rows)]
-    blocks += [block for block in diff_document(whatif.diff).blocks if whatif.diff.changed or whatif.diff.flips]
+    blocks += [
+        block for block in diff_document(whatif["diff"]).blocks if whatif["diff"]["changed"] or whatif["diff"]["flips"]
+    ]
     columns = {"check": False, "weight": True, "mean": True, "slope": True, "elasticity": True, "mean without": True}
     columns |= {"passes ×0": True, "×½": True, "×2": True}
     rows = [
@@ -235,12 +230,16 @@ def whatif_document(whatif: "WhatIf") -> Document:
             *(change(entry["elasticity"]), number(entry["mean_without"])),
             *(percent(entry["pass_rate"][factor]) for factor in ("0", "0.5", "2")),
         ]
-        for entry in whatif.sensitivity
+        for entry in whatif["sensitivity"]
     ]
     blocks.append(Table(columns, rows, "What each weight does"))
-    if whatif.ranking is not None:
-        blocks += _ranking(whatif.ranking)
-    own = [f"note: {note}" for note in whatif.notes if note not in whatif.diff.notes or not whatif.diff.changed]
+    if whatif["ranking"] is not None:
+        blocks += _ranking(whatif["ranking"])
+    own = [
+        f"note: {note}"
+        for note in whatif["notes"]
+        if note not in whatif["diff"]["notes"] or not whatif["diff"]["changed"]
+    ]
     return Document("assay whatif", [*blocks, *([Lines(own)] if own else [])])
 
 
@@ -271,11 +270,10 @@ def _ranking(ranking: Mapping[str, Any]) -> _Blocks:
     return blocks
 
 
-def groups_tables(groups: "Groups") -> tuple[str, list[Table], list[str]]:
-    """Return the numbers of groups in a line, tables with a line for each model, and notes."""
-    facts = groups.facts
-    head = " · ".join(counted(facts[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
-    by, models = list(facts["by"]), groups.as_json()["summary"]
+def groups_document(groups: _Data) -> Document:
+    """Return groups: their numbers, tables with a line for each model, pairs of models, and notes."""
+    head = " · ".join(counted(groups[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
+    by, models = groups["by"], groups["summary"]
     few = [model["metrics"]["mean"]["tasks"] for model in models if model["metrics"]["mean"]["few"]]
     notes = [f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %"] if few else []
     models = models[:_MODELS_SHOWN]
@@ -306,34 +304,26 @@ def groups_tables(groups: "Groups") -> tuple[str, list[Table], list[str]]:
     tables = [table(["groups", "mean", "95 %", *passing[:_FIRST]], first)]
     tables += [metrics(passing[at : at + _WIDE]) for at in range(_FIRST, len(passing), _WIDE)]
     tables += [metrics(extremes[at : at + _WIDE]) for at in range(0, len(extremes), _WIDE)]
-    return head, [*tables, table([*shares, "row mean", "design effect"], last)], [*notes, *groups.notes]
+    blocks: _Blocks = [Lines([head]), *tables, table([*shares, "row mean", "design effect"], last)]
+    if (left_out := len(groups["summary"]) - len(models)) > 0:
+        blocks.append(Lines([f"… and {left_out:,} more of {', '.join(by)} in --json"]))
+    blocks += _pairs(groups["pairs"])
+    return Document("assay groups", [*blocks, Lines([f"note: {note}" for note in (*notes, *groups["notes"])])])
 
 
-def print_groups(console: "Console", groups: "Groups") -> None:
-    """Print the summary of groups, a line for each model, and the pairs."""
-    head, tables, notes = groups_tables(groups)
-    console.print(head, highlight=False)
-    for at, table in enumerate(tables):
-        if at:
-            console.print()
-        print_table(console, table.columns, table.rows)
-    if (left_out := len(groups.as_json()["summary"]) - _MODELS_SHOWN) > 0:
-        print_line(console, f"… and {left_out:,} more of {', '.join(groups.facts['by'])} in --json")
-    if pairs := groups.pairs.height:
-        first = groups.pairs.sort("p", nulls_last=True, maintain_order=True).head(_PAIRS_SHOWN)
-        columns = {"pair": False, "tasks": True, "difference": True, "95 %": True, "p": True, "Holm": True}
-        console.print()
-        print_table(
-            console, columns | {"won:tied:lost": True, "r": True}, [_pair(row) for row in first.iter_rows(named=True)]
-        )
-        if (more := pairs - first.height) > 0:
-            console.print(f"… and {counted(more, 'pair')} more in --json", highlight=False)
-    print_notes(console, notes)
+def _pairs(pairs: Sequence[_Data]) -> _Blocks:
+    if not pairs:
+        return []
+    first = sorted(pairs, key=lambda pair: math.inf if pair["p"] is None else pair["p"])[:_PAIRS_SHOWN]
+    columns = {"pair": False, "tasks": True, "difference": True, "95 %": True, "p": True, "Holm": True}
+    table = Table(columns | {"won:tied:lost": True, "r": True}, [_pair(pair) for pair in first])
+    more = len(pairs) - len(first)
+    return [table, *([Lines([f"… and {counted(more, 'pair')} more in --json"])] if more else [])]
 
 
 def _pair(row: Mapping[str, Any]) -> list[str]:
     return [
         *(f"{row['b']} − {row['a']}", count(row["tasks"]), change(row["difference"])),
-        *(interval((row["low"], row["high"])), p_value(row["p"]), p_value(row["p_holm"])),
+        *(interval(row["ci95"]), p_value(row["p"]), p_value(row["p_holm"])),
         *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", number(row["correlation"])),
     ]
