@@ -10,7 +10,7 @@ from assay.errors import AssayError, InputError, counted, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.shared_columns import exactly
 from assay.insight.results import ROW, Result
-from assay.loading.rollouts import open_rollouts
+from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
 from assay.runs.file_run import recorded_reading
@@ -18,30 +18,31 @@ from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
 
 NO_TEXTS = pl.DataFrame(schema={ROW: pl.UInt32, TEXT: pl.String})
+NO_SOURCE = "the result does not say what it was made from"
 HOW = "name the files that were scored with --rollouts"
 """What people can do where texts cannot be had, for commands with that option."""
 
 
 def originals(
-    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None
+    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None, *, kept: bool = True
 ) -> tuple[pl.DataFrame, str]:
     """Return the scored texts of some rows, and columns of the rollouts or of their tasks that the result does not have.
 
     They come from the ``rollouts`` that are named, which must be those that were scored; else from the result itself if it keeps their
     texts, or from the inputs that its provenance names, if they have not changed. Returned are ``ROW``, ``TEXT`` and the columns, in order of
-    the row; no rows if the texts cannot be had, and why.
+    the row; no rows if the texts cannot be had, and why. Without ``kept``, what the result keeps is not enough.
     """
     if not rows:
         return NO_TEXTS, ""
     if rollouts is not None:
         return _of(result, rows, columns, rollouts, None), ""
-    if COMPLETION in result.schema:
+    if kept and COMPLETION in result.schema:
         wanted = [name for name in columns if name in result.schema]
         text = _text(result, result.schema[COMPLETION])
         return result.collect(some_rows(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
     sources = files_of(result.provenance)
     if not sources:
-        return NO_TEXTS, "the result does not say what it was made from"
+        return NO_TEXTS, NO_SOURCE
     try:
         names = recorded_files(result.provenance, "inputs", result.folder, result.name)
         return _of(result, rows, columns, names, sources[0]), ""
@@ -59,34 +60,50 @@ _MOST_SLICES = 64
 
 
 def some_rows(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
-    """Return rows of a result's numbered frame, each once, in order of their numbers."""
+    """Return rows of a numbered frame, each once, in order of their numbers."""
     wanted = pl.Series(sorted({*rows}), dtype=pl.UInt32)
     runs = pl.DataFrame({"row": wanted}).group_by(wanted - pl.int_range(len(wanted), eager=True), maintain_order=True)
     ends = runs.agg(pl.col("row").first().alias("first"), pl.len()).select("first", "len").rows() if rows else []
     if not 0 < len(ends) <= _MOST_SLICES:
-        return _filtered(frame, rows)
+        return frame.filter(pl.col(ROW).is_in(wanted.implode())).sort(ROW)
     return pl.concat([frame.slice(first, length) for first, length in ends])
 
 
-def _filtered(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
-    return frame.filter(pl.col(ROW).is_in(pl.Series(sorted({*rows}), dtype=pl.UInt32).implode())).sort(ROW)
+def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
+    """Return the scored texts of all rows, ``TEXT``, from where ``originals`` has them; an ``InputError`` if they cannot be had."""
+    if rollouts is None and COMPLETION in result.schema:
+        return result.frame.select(_text(result, result.schema[COMPLETION]))
+    sources = files_of(result.provenance)
+    if rollouts is None:
+        if not sources:
+            raise InputError(NO_SOURCE)
+        names = recorded_files(result.provenance, "inputs", result.folder, result.name)
+        frame = _opened(result, names, sources[0]).frame
+    else:
+        frame = _opened(result, rollouts, None).frame
+    return frame.select(_text(result, frame.collect_schema()[COMPLETION]))
 
 
-def _of(
-    result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any, source: Mapping[str, Any] | None
-) -> pl.DataFrame:
+def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None) -> Rollouts:
     opened = open_rollouts(rollouts, recorded_reading(result.provenance, result.name))
     if source is not None and opened.inputs[0].read_as != source.get("read_as"):
         name = shown_path(str(source["name"]))
         fact = f"{name}: was read in another way then: {source.get('read_as') or 'as it is'}."
         raise InputError(fact, "Score again with --keep +completion.")
-    schema = opened.frame.collect_schema()
-    if COMPLETION not in schema:
+    if COMPLETION not in opened.frame.collect_schema():
         raise InputError("The rollouts have no column `completion`.")
+    return opened
+
+
+def _of(
+    result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any, source: Mapping[str, Any] | None
+) -> pl.DataFrame:
+    opened = _opened(result, rollouts, source)
+    schema = opened.frame.collect_schema()
     shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
     wanted = [name for name in columns if name in schema and name not in shared]
     text = _text(result, schema[COMPLETION])
-    frame = _filtered(opened.frame.with_row_index(ROW), rows)
+    frame = some_rows(opened.frame.with_row_index(ROW), rows)
     texts = result.collect(frame.select(ROW, text, *map(exactly, dict.fromkeys([*shared, *wanted]))))
     kept = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, shared)))
     for name in shared:

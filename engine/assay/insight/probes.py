@@ -131,7 +131,7 @@ def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
     """Read a task from its first rollout."""
     entries = read(row.get(METADATA)).entries
     return Task(
-        _prompt(row),
+        prompt_of(row),
         _gold(row),
         tuple(dict.fromkeys(entry.phrases[0] for entry in entries if entry.phrases and not entry.forbid)),
         tuple(dict.fromkeys(phrase for entry in entries if entry.forbid for phrase in entry.phrases if phrase)),
@@ -140,7 +140,8 @@ def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
     )
 
 
-def _prompt(row: Mapping[str, Any]) -> str | None:
+def prompt_of(row: Mapping[str, Any]) -> str | None:
+    """Return the prompt of a row as text: of messages, the last one of the user."""
     prompts = (untyped(row.get(name)) for name in PROMPTS)
     texts = [prompt if isinstance(prompt, str) else _asked(prompt) for prompt in prompts]
     return next((encodable(text) for text in (*texts, _asked(row.get(COMPLETION))) if text), None)

@@ -5,6 +5,7 @@ A row is scored if its ``reward`` is not null. A check passes where its score is
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -391,10 +392,14 @@ def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
 
 def labelled_lines(text: str | None, labels: Mapping[str, str]) -> list[tuple[str | None, str]]:
     """Split one row's feedback or error into lines, each with its check; one without a label is part of the one before."""
-    if not text:
-        return []
-    one = pl.DataFrame({"text": [text], "rows": [1], "row": [0]}, schema_overrides=_NO_LINES.schema)
-    return _labelled(one, labels).select("check", "text").rows()
+    lines: list[tuple[str | None, str]] = []
+    for line in text.split("\n") if text else ():
+        label = _label(line, labels)
+        if label is None and lines:
+            lines[-1] = lines[-1][0], f"{lines[-1][1]}\n{line}"
+        else:
+            lines.append((None, line) if label is None else (labels[label], line[len(label) :]))
+    return lines
 
 
 def _label(line: str, labels: Mapping[str, str]) -> str | None:
@@ -420,3 +425,14 @@ def sort_key(values: pl.Expr, dtype: Any) -> pl.Expr:
 def as_data(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields as JSON data; what JSON has no form for is its text. A number that is not finite is a ``ValueError``."""
     return dict(json.loads(json.dumps({"insight": 1, **fields}, default=str, allow_nan=False)))
+
+
+def json_data(value: Any) -> Any:
+    """Return a value as JSON data: what JSON has no form for as text, and a number that is not finite as None."""
+    if isinstance(value, Mapping):
+        return {str(name): json_data(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_data(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

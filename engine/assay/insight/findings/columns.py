@@ -6,6 +6,7 @@ Sums of squares take two passes, means first; what has one value only is found b
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import polars as pl
 
@@ -172,18 +173,20 @@ def numbered(result: Result, names: Sequence[str]) -> Keys:
 
 def _of_column(result: Result, name: str) -> Keys:
     key = HIDDEN + "value"
-    dtype = result.schema[name]
-    value = exactly(name)
-    if dtype.is_nested() or dtype == pl.Binary:
-        value = value.map_batches(_as_text, pl.String)
-    elif isinstance(dtype, pl.Categorical | pl.Enum):
-        value = value.cast(pl.String)
-    column = result.frame.select(value.alias(key))
+    column = result.frame.select(key_expr(name, result.schema[name]).alias(key))
     values = result.collect(column.unique()).to_series().sort(nulls_last=True)
     numbers = pl.LazyFrame({key: values, "code": pl.int_range(len(values), dtype=pl.UInt32, eager=True)})
     # streamed twice, so that names are never in memory for all rows
     coded = column.join(numbers, on=key, how="left", nulls_equal=True, maintain_order="left").select("code")
     return Keys((name,), values.alias(name).to_frame(), result.collect(coded).to_series().rechunk())
+
+
+def key_expr(name: str, dtype: Any) -> pl.Expr:
+    """Return a column by whose values rows are told apart: as text where Polars could not sort them."""
+    value = exactly(name)
+    if dtype.is_nested() or dtype == pl.Binary:
+        return value.map_batches(_as_text, pl.String)
+    return value.cast(pl.String) if isinstance(dtype, pl.Categorical | pl.Enum) else value
 
 
 def _as_text(values: pl.Series) -> pl.Series:

@@ -19,20 +19,24 @@ _LEAST_STEPS = 6
 def histogram_of(rewards: pl.Series) -> dict[str, Any]:
     """Count rewards in 20 bins: of [0, 1] if all lie there, else from the least to the greatest; the last bin is closed."""
     values = rewards.drop_nulls()
-    counts, low, high = [0] * _BINS, 0.0, 1.0
-    if len(values):
-        least, greatest = float(values.min()), float(values.max())  # type: ignore[arg-type]
-        if least < 0 or greatest > 1:
-            low, high = least, greatest
-        scale = 1.0 if math.isfinite(high - low) else 0.5  # the difference of two large numbers is none
-        width = high * scale - low * scale
-        place = (values * scale - low * scale) / width * _BINS if width else values * 0.0
-        found = place.floor().clip(0, _BINS - 1).cast(pl.UInt8).value_counts()
-        counts = [0] * _BINS
-        for place_of_bin, rows in found.iter_rows():
-            counts[place_of_bin] = rows
+    counts = [0] * _BINS
+    places, low, high = bins_of(values)
+    for place, rows in places.value_counts().iter_rows():
+        counts[place] = rows
     ends = {"zeros": int((values == 0.0).sum()), "ones": int((values == 1.0).sum())}
     return {"bins": counts, "range": [low, high], **ends, "unscored": len(rewards) - len(values)}
+
+
+def bins_of(rewards: pl.Series) -> tuple[pl.Series, float, float]:
+    """Return the bin of each reward in a histogram, null where there is none, and the range of the bins."""
+    least, greatest = rewards.min(), rewards.max()
+    if least is None or not (least < 0 or greatest > 1):  # type: ignore[operator]
+        least, greatest = 0.0, 1.0
+    low, high = float(least), float(greatest)  # type: ignore[arg-type]
+    scale = 1.0 if math.isfinite(high - low) else 0.5  # the difference of two large numbers is none
+    width = high * scale - low * scale
+    places = (rewards * scale - low * scale) / width * _BINS if width else rewards * 0.0
+    return places.floor().clip(0, _BINS - 1).cast(pl.UInt8), low, high
 
 
 def summary_of(columns: ResultColumns) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Report on a result: its rewards, what each check is worth, which checks say the same, and rows worth reading."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from assay.insight.reports.numbers import (
     status_of,
     summary_of,
 )
-from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
+from assay.insight.results import ROW, Result, ScoreColumn, json_data, names_of, open_result
 from assay.insight.whatifs import losses
 from assay.names import TEXT
 from assay.options import ReportOptions, documented
@@ -128,7 +127,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        return {"insight": 1, **{name: _json_data(getattr(self, name)) for name in _PARTS}}
+        return {"insight": 1, **{name: json_data(getattr(self, name)) for name in _PARTS}}
 
     def markdown(self) -> str:
         """Return the report as Markdown, with tables as GitHub has them."""
@@ -141,16 +140,6 @@ class Report:
         from assay.insight.reports.page import as_page
 
         return as_page(self.as_json())
-
-
-def _json_data(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _json_data(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_data(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 _PARTS = ("summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")
@@ -209,7 +198,7 @@ def report(
         by=values,
         drift=None if steps is None else drift_of(columns, steps),
         examples=chosen,
-        provenance=_provenance(opened),
+        provenance=provenance_of(opened),
         notes=tuple(notes),
     )
 
@@ -245,7 +234,7 @@ def _checks(columns: ResultColumns) -> tuple[list[dict[str, Any]], list[Failures
         failed = errors.get(check.name, 0)
         rate = failed / columns.rows if columns.rows else None
         entries.append(
-            _described(check)
+            described(check)
             | numbers
             | {"loss": lost.get(check.name, _loss(check, numbers, columns.scored))}
             | {"errors": failed, "error_rate": rate, "status": status_of(numbers)}
@@ -268,7 +257,8 @@ def _loss(check: ScoreColumn, numbers: Mapping[str, Any], scored: int) -> float 
     return float(check.coefficient * (1 - numbers["mean"]) * numbers["rows"] / scored)
 
 
-def _described(check: ScoreColumn) -> dict[str, Any]:
+def described(check: ScoreColumn) -> dict[str, Any]:
+    """Return what a check is, as far as the provenance says."""
     names = ("name", "verifier", "id", "type", "role", "weight", "required", "coefficient", "effect", "group", "title")
     fields = {name: getattr(check, name) for name in names}
     points = {"weight": None, "penalty": check.weight if check.role == "penalty" else None}
@@ -362,7 +352,8 @@ def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int
     return dict(zip(found[ROW], found[TEXT], strict=True)), f"no texts: {why}; {HOW}" if why else ""
 
 
-def _provenance(result: Result) -> dict[str, Any]:
+def provenance_of(result: Result) -> dict[str, Any]:
+    """Return what made a result."""
     known = result.provenance
     content = known.get("content") or {}
     inputs = list(known.get("inputs") or ())

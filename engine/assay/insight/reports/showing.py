@@ -284,11 +284,28 @@ def show(
     """
     opened = open_result(result)
     notes = list(opened.notes)
-    kept = _filters(opened, failed, passed, where, row, notes)
-    matching = opened.rows if not kept else int(opened.collect(opened.numbered.filter(*kept).select(pl.len())).item())
-    chosen = _chosen(opened, kept, sort, limit, random) if matching else []
+    filters: dict[str, Sequence[Any]] = {"failed": failed, "passed": passed, "where": where, "row": row}
+    matching, chosen = chosen_rows(opened, notes, sort=sort, limit=limit, random=random, **filters)
     cards, note = cards_of(opened, chosen, columns, rollouts)
     return Cards(opened.name, opened.rows, matching, cards, (*notes, *([note] if note else [])))
+
+
+def chosen_rows(
+    result: Result,
+    notes: list[str],
+    *,
+    failed: Sequence[str] = (),
+    passed: Sequence[str] = (),
+    where: Sequence[str] = (),
+    row: Sequence[int] = (),
+    sort: Sequence[str] = (),
+    limit: int = 10,
+    random: int | None = None,
+) -> tuple[int, list[int]]:
+    """Return how many rows the arguments of ``show`` keep, and the numbers of those to look at; ``notes`` gets what the user should know."""
+    kept = _filters(result, failed, passed, where, row, notes)
+    matching = result.rows if not kept else int(result.collect(result.numbered.filter(*kept).select(pl.len())).item())
+    return matching, _chosen(result, kept, sort, limit, random) if matching else []
 
 
 def _filters(

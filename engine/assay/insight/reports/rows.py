@@ -1,0 +1,88 @@
+"""Rows of a result as a page shows them: lines of a list, and cards with the prompt and the other rows of the task."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.errors import InputError
+from assay.expressions.completion import completion_text
+from assay.expressions.mixed import untyped, without_nulls
+from assay.expressions.shared_columns import exactly
+from assay.insight.originals import NO_TEXTS, originals, some_rows
+from assay.insight.probes import PROMPTS, prompt_of
+from assay.insight.reports.index import Index
+from assay.insight.reports.showing import cards_of
+from assay.insight.results import ROW, Result, json_data
+from assay.names import COMPLETION
+from assay.values.chats import chat_of
+
+Data = dict[str, Any]
+
+_MOST_OF_TASK = 16
+
+
+def cards_data(result: Result, rows: Sequence[int], rollouts: Any = None) -> tuple[list[Data], str]:
+    """Return cards of rows as JSON data, in order of ``rows``; and why there are no texts, or ``""``."""
+    cards, why = cards_of(result, rows, rollouts=rollouts)
+    data = [json_data(card.as_json()) for card in cards]
+    for card in data:
+        card.setdefault("sources", {})
+        for check in card["checks"]:
+            check.setdefault("evidence", None)
+    return data, why
+
+
+def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:
+    """Return a row of a list from its card; ``read``, ``expected`` and ``near`` are those of a check, else of the first that fails."""
+    checks = card["checks"]
+    names = [entry["check"] for entry in checks]
+    failing = (at for at, entry in enumerate(checks) if entry["passes"] is False)
+    chosen = names.index(check) if check in names else next(failing, None)
+    evidence = {} if chosen is None else checks[chosen]["evidence"] or {}
+    line = {name: card[name] for name in ("row", "key", "state", "reward")}
+    line["scores"] = [entry["score"] for entry in checks]
+    return line | {name: evidence.get(name) for name in ("read", "expected", "near")}
+
+
+def add_surroundings(cards: Sequence[Data], index: Index, rollouts: Any = None) -> None:
+    """Add ``prompt``, ``messages`` and ``same_task`` to cards."""
+    rows = [card["row"] for card in cards]
+    asked, same_task = _conversations(index.result, rows, rollouts), index.same_tasks(rows, _MOST_OF_TASK)
+    for card in cards:
+        row = asked.get(card["row"], {})
+        card |= {"prompt": prompt_of(row), "messages": _messages(row), "same_task": json_data(same_task[card["row"]])}
+
+
+def _conversations(result: Result, rows: Sequence[int], rollouts: Any) -> dict[int, Data]:
+    kept = [name for name in (*PROMPTS, COMPLETION) if name in result.schema]
+    table = NO_TEXTS
+    if not (COMPLETION in kept and {*PROMPTS} & {*kept}):
+        table, _ = originals(result, rows, (*PROMPTS, COMPLETION), rollouts, kept=False)
+    if table.is_empty():
+        table = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, kept)))
+    return {row[ROW]: row for row in table.iter_rows(named=True)}
+
+
+def _messages(row: Mapping[str, Any]) -> list[Data] | None:
+    """Return the messages before the text that was scored, which is the last one of a completion of messages."""
+    prompt = next((chat for name in PROMPTS if (chat := _chat(row.get(name)))), None)
+    completion = _chat(row.get(COMPLETION))
+    messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}] if prompt else []
+    messages = [*messages, *(completion[:-1] if isinstance(completion, list) else ())]
+    is_chat = isinstance(prompt, list) or len(messages) > 1
+    return [_message(message) for message in messages if isinstance(message, Mapping)] if is_chat else None
+
+
+def _chat(value: Any) -> Any:
+    value = untyped(value)
+    try:
+        return chat_of(value, "message")
+    except InputError:  # ``exact`` is another program's
+        return value
+
+
+def _message(message: Mapping[str, Any]) -> Data:
+    text = completion_text([message], any_role=True) or ""
+    calls = message.get("tool_calls")
+    called = [json.dumps(without_nulls(call), ensure_ascii=False, default=str) for call in calls or ()]
+    return {"role": str(message.get("role")), "content": "\n".join(filter(None, [text, *called]))}
