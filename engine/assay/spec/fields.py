@@ -5,6 +5,7 @@
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -205,7 +206,7 @@ def expected(kind: str, value: Any) -> str:
 _Model = TypeVar("_Model", bound=SpecFields)
 
 
-class FieldReader:
+class FieldReader(ABC):
     """Reads the fields of one document, and collects every problem with its place."""
 
     def __init__(
@@ -276,10 +277,10 @@ class FieldReader:
         self.problem((*path, name), expected("string" if kind is str else kind.__name__, value))
         return default
 
+    @abstractmethod
     def check(self, data: Any, path: Place, depth: int = 0) -> dict[str, Any] | None:
         """Return the fields of one ``CheckSpec``, or None if the data has no usable type."""
-        raise NotImplementedError
 
+    @abstractmethod
     def included(self, path: Any, place: Place) -> dict[str, Any] | None:
         """Return the fields of a check that is another spec: a group of its checks."""
-        raise NotImplementedError

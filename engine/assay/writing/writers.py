@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -28,21 +29,21 @@ _NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.UInt128, pl.Object)
 _SAMPLE, _RESULT = ("id", "epoch"), ("reward", "feedback", "error")
 
 
-class Writer:
+class Writer(ABC):
     """Writes the batches of a result to an open file, in order."""
 
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
         self._file, self._schema = file, schema
 
+    @abstractmethod
     def write(self, batch: pl.DataFrame) -> None:
         """Write rows."""
-        raise NotImplementedError
 
     def close(self, provenance: Mapping[str, Any]) -> str:  # noqa: ARG002
         """Finish the file, and add the provenance if the format can hold it; return the root of its content, or ``""``."""
         return ""
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027  (most have nothing to discard)
         """Discard an unfinished file."""
 
 

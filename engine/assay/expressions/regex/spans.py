@@ -9,6 +9,7 @@ Other patterns are run by ``re``: in this process if it cannot take long for thi
 the package ``regex``, which have ``lists``, run in such a process by the package's methods of the same names.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -237,24 +238,24 @@ def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
 
 
 @dataclass(frozen=True)
-class Operation:
+class Operation(ABC):
     """Something done with a valid pattern and a text; ``lists`` as in ``Question``."""
 
     pattern: str
     lists: str = field(default="", kw_only=True)
 
     @property
+    @abstractmethod
     def task(self) -> str:
         """What of ``match_program`` it is: the definition."""
-        raise NotImplementedError
 
     def is_exact(self, route: SpanRoute) -> bool:
         """Return whether the linear engine does it as Python does."""
         return not route.empty and not route.ends
 
+    @abstractmethod
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         """Do it with the linear engine."""
-        raise NotImplementedError
 
     def read(self, text: str, reply: Any) -> str | None:
         """Return the result from that of the task."""

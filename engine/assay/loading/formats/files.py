@@ -15,8 +15,6 @@ from polars.exceptions import PanicException, PolarsError
 from assay.errors import InputError, closest, path_text, shown_path
 from assay.expressions.mixed import TYPED
 from assay.expressions.shared_columns import plain_type
-from assay.loading.formats.parquet import ParquetFile, open_parquet
-from assay.loading.formats.parquet_pages import find_fault
 from assay.loading.formats.reading import File, Reading, one_after_another, own_types, rows_in_all
 from assay.system.memory import at_once
 
@@ -89,7 +87,7 @@ _FORMATS = (
     Format(
         "parquet",
         (".parquet", ".pq"),
-        open_parquet,
+        _lazily("parquet", "open_parquet"),
         b"PAR1",
         has_types=True,
         scan_url=lambda url, options: pl.scan_parquet(url, glob=False, storage_options=options),
@@ -284,7 +282,7 @@ def broken_file(files: Sequence[File]) -> InputError | None:
     """Return the error of the first file that cannot be read to its end; None if all can."""
     for entry in files:
         file = getattr(entry, "within", entry)
-        if isinstance(file, ParquetFile) and not file.dense and (message := find_fault(file.path)):
+        if message := file.fault():
             return InputError(message)
         try:
             # not in batches: that stream would end silently if a thread of Polars fails

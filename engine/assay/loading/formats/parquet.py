@@ -68,6 +68,9 @@ class ParquetFile(File):
             return super().scan(first, last)
         return self._by_engine(first, last)
 
+    def fault(self) -> str | None:
+        return None if self.dense else find_fault(self.path)
+
     def _by_engine(self, first: int, last: int | None) -> pl.LazyFrame:
         units = self.units[first:last]
         frame = pl.scan_parquet(engine_path(self.path), glob=False)

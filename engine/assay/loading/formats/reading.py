@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -136,7 +137,7 @@ class BadRow:
 
 
 @dataclass(frozen=True)
-class File:
+class File(ABC):
     """An open file. It pickles, and any process reads the same rows from its units."""
 
     path: Path
@@ -154,18 +155,22 @@ class File:
         """Return the rows of the units from ``first`` up to, not including, ``last``; by default all."""
         return as_source(partial(self.read, first, last), self.schema)
 
+    @abstractmethod
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         """Yield the same rows, with some of the columns, in frames of about ``rows`` rows."""
-        raise NotImplementedError
+
+    def fault(self) -> str | None:
+        """Return the message about bytes that are damaged, where the format tells."""
+        return None
 
 
 @dataclass(frozen=True)
 class WholeFile(File):
     """A file of one unit that Polars reads."""
 
+    @abstractmethod
     def frame(self) -> pl.LazyFrame:
         """Return all rows."""
-        raise NotImplementedError
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """Return all rows, or none if the range excludes the unit."""
