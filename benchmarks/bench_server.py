@@ -22,7 +22,6 @@ SPEC = {"id": "math", "checks": [{"id": "has", "type": "contains", "value": {"co
 
 
 def test_server(table):
-    pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
     program = HERE / "contenders" / "reward_clients.py"
     command = [sys.executable, program, spec_file("served", SPEC), *map(str, (CLIENTS, RATE, SECONDS))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  (our own program)
@@ -45,7 +44,6 @@ def test_server(table):
 @pytest.mark.parametrize("megabytes", SIZES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_large_bodies(table, shape, megabytes):
-    pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
     program = HERE / "contenders" / "large_bodies.py"
     command = [sys.executable, program, spec_file("served", SPEC), shape, str(megabytes * 1_000_000)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}

@@ -21,9 +21,6 @@ from assay.adapters.reward_server import ServerLimits, reward_app, serve
 from assay.compiling.plan import Plan
 from assay.errors import UsageError
 
-pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
-pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
-
 SPEC = {
     "id": "math",
     "checks": [

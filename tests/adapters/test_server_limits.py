@@ -19,13 +19,9 @@ from reward_client import Client, served
 
 import assay
 from assay.adapters.bodies import Bodies, Body, Refused, ServerLimits, Structure, row_problem
-from harness.bodies import SHAPES, content_of
-
-pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
-pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
-
 from assay.adapters.connections import Connection
 from assay.compiling.plan import Plan
+from harness.bodies import SHAPES, content_of
 
 SPEC = {
     "id": "v",

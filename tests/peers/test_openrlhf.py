@@ -80,8 +80,6 @@ def test_the_executor_gets_rewards_and_logs(tmp_path):
 
 def test_the_executor_gets_the_same_over_http(tmp_path):
     """``--reward.remote_url http://…/get_reward``, answered by ``assay serve``, up to the tensors of an experience."""
-    pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
-    pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
     (tmp_path / "spec.json").write_text(json.dumps(SPEC), "utf-8")
     prompts = [f"{at} + {at}?" for at in range(20)]
     answers = {prompt: str(2 * at if at % 2 else at) for at, prompt in enumerate(prompts)}

@@ -179,7 +179,6 @@ def children_of(pid):
 
 
 def test_a_server_whose_terminal_is_closed_ends_without_a_word(there):
-    pytest.importorskip("uvicorn")
     with command("serve", "v.json", "--port", "0") as server:
         address = server.stderr.readline().split()[-1]
         while True:

@@ -23,7 +23,7 @@ from assay.adapters.verdicts import score_names
 from assay.compiling.batches import check_given
 from assay.compiling.columns import read_columns
 from assay.compiling.plan import Plan
-from assay.errors import ColumnsError, InputError, UsageError, package, said_by
+from assay.errors import ColumnsError, InputError, UsageError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers, plan_of
 
 __all__ = ["ServerLimits", "reward_app", "serve"]
@@ -81,14 +81,14 @@ def reward_app(
 
     Raises:
         SpecError: A verifier cannot be used.
-        UsageError: Starlette is not installed, or ``unscored`` is not finite, which JSON does not have.
+        UsageError: ``unscored`` is not finite, which JSON does not have.
     """
     if not math.isfinite(unscored):
         raise UsageError(f"unscored={unscored}: expected a finite number.")
-    with package("Starlette", "serve"):
-        from starlette.applications import Starlette
-        from starlette.middleware import Middleware
-        from starlette.routing import Route
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+
     pa.array([[""]])  # Arrow imports pandas now, and not while the first client waits
     server = _Server(plan_of(spec, strict=strict), token, unscored, limits or ServerLimits())
     posts = {"/reward": server.rows, "/get_reward": server.queries}
@@ -289,10 +289,10 @@ def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[
         tell: Takes the address when the server listens.
 
     Raises:
-        UsageError: Uvicorn is not installed, the port is taken, or other machines could use the server without a token.
+        UsageError: The port is taken, or other machines could use the server without a token.
     """
-    with package("Uvicorn", "serve"):
-        import uvicorn
+    import uvicorn
+
     if token is None and not _is_loopback(host):
         hint = "Give it a token: ASSAY_TOKEN=… or --token-file FILE; or listen on 127.0.0.1."
         raise UsageError(f"--host {host}: other machines could use this server without a token.", hint)
