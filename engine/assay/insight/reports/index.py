@@ -112,7 +112,7 @@ class Index:
         if key not in self.keys:
             raise UsageError(f"{key}: {self.result.name} has no such column.")
         column, dtype = pl.col(key), self._columns.collect_schema()[key]
-        values = [_number(key, text) if dtype.is_numeric() else text for text in texts if text != _NULL]
+        values = [_number(key, text) for text in texts if text != _NULL] if dtype.is_numeric() else texts
         null = [column.is_null()] if _NULL in texts else []
         return pl.any_horizontal(*(column == value for value in values), *null)
 
@@ -177,7 +177,8 @@ class Index:
         frame = self.frame
         frame = frame if MODEL in self.keys else frame.with_columns(pl.lit(None, pl.String).alias(MODEL))
         table = frame.group_by(MODEL).agg(sums).with_columns(pl.col(MODEL).cast(pl.String))
-        table = table.sort("rows", MODEL, descending=[True, False], nulls_last=True).head(_MOST_MODELS).sort(MODEL)
+        table = table.sort("rows", MODEL, descending=[True, False], nulls_last=True).head(_MOST_MODELS)
+        table = table.sort(MODEL, nulls_last=True)
         cells = [
             [{"rows": row[f"rows/{name}"], "passes": row[name]} if row[f"rows/{name}"] else None for name in names]
             for row in table.to_dicts()

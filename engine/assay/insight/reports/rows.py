@@ -6,6 +6,7 @@ from typing import Any
 
 from assay.errors import InputError
 from assay.expressions.completion import completion_text
+from assay.expressions.json import loads
 from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
 from assay.insight.originals import NO_TEXTS, originals, some_rows
@@ -49,7 +50,7 @@ def add_surroundings(cards: Sequence[Data], index: Index, rollouts: Any = None) 
     rows = [card["row"] for card in cards]
     asked, same_task = _conversations(index.result, rows, rollouts), index.same_tasks(rows, _MOST_OF_TASK)
     for card in cards:
-        row = asked.get(card["row"], {})
+        row = {name: _chat(asked.get(card["row"], {}).get(name)) for name in (*PROMPTS, COMPLETION)}
         card |= {"prompt": prompt_of(row), "messages": _messages(row), "same_task": json_data(same_task[card["row"]])}
 
 
@@ -65,8 +66,8 @@ def _conversations(result: Result, rows: Sequence[int], rollouts: Any) -> dict[i
 
 def _messages(row: Mapping[str, Any]) -> list[Data] | None:
     """Return the messages before the text that was scored, which is the last one of a completion of messages."""
-    prompt = next((chat for name in PROMPTS if (chat := _chat(row.get(name)))), None)
-    completion = _chat(row.get(COMPLETION))
+    prompt = next((row[name] for name in PROMPTS if row[name]), None)
+    completion = row[COMPLETION]
     messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}] if prompt else []
     messages = [*messages, *(completion[:-1] if isinstance(completion, list) else ())]
     is_chat = isinstance(prompt, list) or len(messages) > 1
@@ -74,11 +75,14 @@ def _messages(row: Mapping[str, Any]) -> list[Data] | None:
 
 
 def _chat(value: Any) -> Any:
+    """Return messages from a value of a column, also if they are JSON text there, as those whose content has several types are."""
     value = untyped(value)
     try:
-        return chat_of(value, "message")
-    except InputError:  # ``exact`` is another program's
+        chat = loads(value) if isinstance(value, str) and value.startswith("[{") else chat_of(value, "message")
+    except (InputError, ValueError, RecursionError):  # a text that looks like it, or ``exact`` of another program
         return value
+    is_chat = isinstance(chat, list) and all(isinstance(message, dict) and "role" in message for message in chat)
+    return chat if is_chat or not isinstance(value, str) else value
 
 
 def _message(message: Mapping[str, Any]) -> Data:
