@@ -233,8 +233,7 @@ def print_cards(console: Console, cards: "Cards") -> None:
     """Print rows of a result, a card each."""
     for card in cards.cards:
         _print_card(console, card)
-    of = f" of {cards.matching:,} that match" if cards.matching != cards.rows else ""
-    print_line(console, f"{counted(len(cards.cards), 'row')}{of}; {printable(cards.name)} has {cards.rows:,}")
+    print_line(console, printable(cards.headline))
     print_notes(console, cards.notes)
 
 

@@ -63,7 +63,7 @@ from assay.compiling.columns import (
     unreadable_exprs,
 )
 from assay.compiling.verifiers import verifiers_of_run, warn
-from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
+from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, counted, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.mixed import TYPED
 from assay.expressions.readable import has_type
@@ -85,6 +85,9 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 from assay.values.paths import Path
+from assay.writing.documents import Document, Lines, Table
+from assay.writing.notebooks import Displayed
+from assay.writing.numbers import plain
 
 _SETTING = "POLARS_IDEAL_MORSEL_SIZE"
 _LOCK = threading.Lock()
@@ -130,8 +133,8 @@ def no_task_expr(column: str) -> pl.Expr:
     return reason.str.starts_with(_NO_TASK[0]) & reason.str.ends_with(_NO_TASK[1])
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Displayed):
     """Verifiers compiled for one schema. It pickles, hashes, and works in any process.
 
     Attributes:
@@ -163,6 +166,22 @@ class Plan:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Plan, tuple(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def headline(self) -> str:
+        """How many checks there are, and which columns they read."""
+        checks = counted(sum(len(verifier.checks) for verifier in self.verifiers), "check")
+        return f"{checks} · {', '.join(read_columns(self.verifiers))}"
+
+    def _document(self) -> Document:
+        rows = [
+            [verifier.id, spec.id, spec.type, spec.role if spec.role == "gate" else f"{spec.role} {plain(spec.weight)}"]
+            for verifier in self.verifiers
+            for spec in verifier.nodes
+        ]
+        columns = dict.fromkeys(("verifier", "check", "type", "role"), False)
+        lines = [self.headline, *(f"note: {note}" for note in self.notes)]
+        return Document("assay compile", [Lines(lines), Table(columns, rows)])
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:

@@ -49,7 +49,8 @@ from assay.system.quantities import RowLimit
 from assay.system.signals import interruptible
 from assay.system.special_files import open_input
 from assay.system.spool import spooling
-from assay.writing.documents import Displayed, Document
+from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed
 from assay.writing.numbers import number
 
 _ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))

@@ -29,7 +29,8 @@ from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
-from assay.writing.documents import Displayed, Document
+from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed
 from assay.writing.recorded_files import recorded_files
 
 _QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)

@@ -24,7 +24,8 @@ from assay.insight.training.subsets import MOST_VOTES, extremes, majorities, pas
 from assay.names import HIDDEN
 from assay.options import GroupsOptions, documented
 from assay.thresholds import THRESHOLDS
-from assay.writing.documents import Displayed, Document
+from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed
 
 Unscored = Literal["skip", "fail"]
 Method = Literal["t", "bootstrap"]

@@ -41,8 +41,9 @@ from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
 from assay.writing.digests import seal_of
-from assay.writing.documents import Displayed, Document
+from assay.writing.documents import Document
 from assay.writing.footers import read_provenance, result_files, scan_files
+from assay.writing.notebooks import Displayed
 from assay.writing.provenance import files_of, is_sealed, provenance_of, sealed, task_files_of
 from assay.writing.recorded_files import recorded_files
 from assay.writing.writers import open_writer

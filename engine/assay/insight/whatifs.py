@@ -39,7 +39,8 @@ from assay.spec.verifier import Share, VerifierSpec, verifier_in_footer
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
-from assay.writing.documents import Displayed, Document
+from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed
 from assay.writing.numbers import number, percent
 from assay.writing.writers import open_writer
 

@@ -2,11 +2,11 @@
 
 import html
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from assay.errors import printable
+from assay.errors import counted, printable
 
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 
@@ -36,10 +36,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Quote:
-    """Text from data, as it stands, line breaks and all."""
+    """Text from data, as it stands, line breaks and all.
+
+    Attributes:
+        text: The text.
+        heading: What it is.
+        spans: Places in it that HTML marks, which may overlap: start, end, and what is there, in a word.
+    """
 
     text: str
     heading: str = ""
+    spans: Sequence[tuple[int, int, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -61,27 +68,17 @@ class Document:
 
     def html(self) -> str:
         """Return the document as one HTML file."""
-        body = "\n".join([f"<h1>{_safe(self.title)}</h1>", *map(_as_html, self.blocks)])
+        body = f"<h1>{_safe(self.title)}</h1>\n{self.fragment()}"
         return _PAGE.format(title=_safe(self.title), style=_STYLE, body=body)
 
+    def fragment(self, *, rows: int | None = None) -> str:
+        """Return the blocks as HTML, for a page or a notebook; of a table at most so many rows."""
+        return "\n".join(_as_html(block, rows) for block in self.blocks)
 
-class Displayed(ABC):
-    """What notebooks show as the HTML of its document, and ``repr`` as its headline."""
 
-    @property
-    @abstractmethod
-    def headline(self) -> str:
-        """The answer in one line."""
-
-    @abstractmethod
-    def _document(self) -> Document: ...
-
-    def document(self) -> Document:
-        """Return what people read, with ``markdown()`` and ``html()``."""
-        return self._document()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {printable(self.headline)}>"
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text, and how many code points are left out."""
+    return text if len(text) <= most else f"{text[:most]}… {len(text) - most:,} more"
 
 
 def escaped(text: str) -> str:
@@ -111,21 +108,35 @@ def _safe(text: str, *, lines: bool = False) -> str:
     return html.escape(printable(text, lines=lines))
 
 
-def _as_html(block: Lines | Table | Quote) -> str:
+def _as_html(block: Lines | Table | Quote, most: int | None) -> str:
     heading = f"<h2>{_safe(block.heading)}</h2>\n" if block.heading else ""
     if isinstance(block, Lines):
         return heading + "<ul>" + "".join(f"<li>{_safe(line)}</li>" for line in block.lines) + "</ul>"
     if isinstance(block, Quote):
-        return f"{heading}<pre>{_safe(block.text, lines=True)}</pre>"
+        return f"{heading}<pre>{_marked(block.text, block.spans)}</pre>"
     marks = [' class="n"' if is_number else "" for is_number in block.columns.values()]
     head = "".join(f'<th scope="col"{mark}>{_safe(name)}</th>' for name, mark in zip(block.columns, marks, strict=True))
     rows = [
         "<tr>"
         + "".join(f"<td{mark}>{_safe(cell, lines=True)}</td>" for cell, mark in zip(row, marks, strict=True))
         + "</tr>"
-        for row in block.rows
+        for row in block.rows[:most]
     ]
+    if (more := len(block.rows) - len(rows)) > 0:
+        rows.append(f'<tr><td colspan="{len(marks)}">… {counted(more, "row")} more</td></tr>')
     return f"{heading}<table><thead><tr>{head}</tr></thead><tbody>\n" + "\n".join(rows) + "</tbody></table>"
+
+
+def _marked(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
+    ends = sorted({0, len(text), *(min(end, len(text)) for span in spans for end in span[:2])})
+    parts = []
+    for start, end in pairwise(ends):
+        kinds = " ".join(dict.fromkeys(kind for first, last, kind in spans if first <= start and end <= last))
+        part = _safe(text[start:end], lines=True)
+        parts.append(
+            f'<mark class="{html.escape(kinds)}" title="{html.escape(kinds)}">{part}</mark>' if kinds else part
+        )
+    return "".join(parts)
 
 
 _STYLE = """

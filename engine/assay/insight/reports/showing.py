@@ -13,17 +13,20 @@ from typing import Any
 import polars as pl
 from polars.exceptions import ColumnNotFoundError, PanicException, PolarsError
 
-from assay.errors import AssayError, UsageError, did_you_mean, listed
+from assay.errors import AssayError, UsageError, counted, did_you_mean, listed
 from assay.expressions.json import loads
 from assay.expressions.readable import readable
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.originals import HOW, originals, some_rows
+from assay.insight.reports.documents import cards_document
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.loading.formats.files import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
 from assay.options import ShowOptions, documented
 from assay.values.references import Reference, gold_text, is_reference, read_reference
+from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed
 
 _PHRASES = ("value", "values", "text")
 _PLAIN_GOLDS = ("answer", "target", "expected")
@@ -228,8 +231,8 @@ class Card:
         return data | {"gold": self.gold, "text": self.text, "matches": places}
 
 
-@dataclass(frozen=True)
-class Cards:
+@dataclass(frozen=True, repr=False)
+class Cards(Displayed):
     """Rows of a result.
 
     Attributes:
@@ -245,6 +248,15 @@ class Cards:
     matching: int
     cards: tuple[Card, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """How many rows there are to look at, of how many."""
+        of = f" of {self.matching:,} that match" if self.matching != self.rows else ""
+        return f"{counted(len(self.cards), 'row')}{of}; {self.name} has {self.rows:,}"
+
+    def _document(self) -> Document:
+        return cards_document(self.headline, self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
