@@ -35,6 +35,10 @@ from assay.insight.auditing import Audit as Audit
 from assay.insight.auditing import audit as audit
 from assay.insight.diffing import Diff as Diff
 from assay.insight.diffing import diff as diff
+from assay.insight.evidence.evidence import CheckEvidence as CheckEvidence
+from assay.insight.evidence.evidence import Evidence as Evidence
+from assay.insight.evidence.evidence import Span as Span
+from assay.insight.evidence.evidence import evidence as evidence
 from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
 from assay.insight.reports.reporting import Report as Report

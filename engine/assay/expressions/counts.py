@@ -1,7 +1,7 @@
 """How many words, sentences, lines and the like a text has, in Python and as expressions."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -70,11 +70,15 @@ class Count:
         noun: What is counted.
         row: The number in a text; None if it cannot be counted.
         expr: The same as an elementwise Int64 expression over a String column.
+        places: Where each of them starts and ends, in order.
+        is_all: Whether a text is made of them, so that those beyond a limit are the rest of it.
     """
 
     noun: str
     row: Rule
     expr: Columns
+    places: Callable[[str], Iterable[tuple[int, int]]] = lambda _: ()
+    is_all: bool = False
 
 
 _SPACE = as_class(WHITESPACE)
@@ -91,6 +95,10 @@ _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 def bytes_of(text: str) -> int:
     """Return the number of UTF-8 bytes."""
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _character_places(text: str) -> Iterator[tuple[int, int]]:
+    return ((at, at + 1) for at in range(len(text)))
 
 
 def _words(texts: pl.Series) -> pl.Series:
@@ -111,6 +119,32 @@ def _sentences_expr(texts: pl.Expr) -> pl.Expr:
     bare = strip_expr(texts)
     remains = (bare != "") & ~bare.str.contains(_ENDS_SENTENCE)
     return bare.str.count_matches(_LINEAR_SENTENCE) + remains.cast(pl.UInt32)
+
+
+def _sentence_places(text: str) -> Iterator[tuple[int, int]]:
+    bare = text.strip()
+    before = text.find(bare)
+    at = 0
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(bare)), len(bare)]:
+        if at < end:
+            yield before + at, before + end
+        at = end
+
+
+def _places(pattern: str) -> Callable[[str], Iterator[tuple[int, int]]]:
+    compiled = re.compile(pattern)
+    return lambda text: (match.span() for match in compiled.finditer(text))
+
+
+def _filled_places(gap: "re.Pattern[str]") -> Callable[[str], Iterator[tuple[int, int]]]:
+    def places(text: str) -> Iterator[tuple[int, int]]:
+        at = 0
+        for start, end in [*(match.span() for match in gap.finditer(text)), (len(text), len(text))]:
+            if text[at:start].strip():
+                yield at, start
+            at = end
+
+    return places
 
 
 def _filled(pieces: list[str]) -> int:
@@ -135,10 +169,15 @@ def _items_expr(texts: pl.Expr) -> pl.Expr:
 
 def _pattern(noun: str, pattern: str) -> Count:
     compiled = re.compile(pattern)
-    return Count(noun, lambda text: len(compiled.findall(text)), lambda texts: texts.str.count_matches(pattern))
+    return Count(
+        noun,
+        lambda text: len(compiled.findall(text)),
+        lambda texts: texts.str.count_matches(pattern),
+        _places(pattern),
+    )
 
 
-def _ascii_count(noun: str, pattern: str, of_ascii: Columns) -> Count:
+def _ascii_count(noun: str, pattern: str, of_ascii: Columns, *, is_all: bool = False) -> Count:
     compiled = re.compile(pattern)
 
     def count(text: str) -> int:
@@ -149,29 +188,46 @@ def _ascii_count(noun: str, pattern: str, of_ascii: Columns) -> Count:
         others = rowwise(pl.when(~plain).then(texts), count, pl.Int64)
         return pl.when(plain).then(of_ascii(texts).cast(pl.Int64)).otherwise(others)
 
-    return Count(noun, count, expr)
+    return Count(noun, count, expr, _places(pattern), is_all)
 
 
 COUNTS: dict[str, Count] = {
-    "chars": Count("characters", len, lambda texts: texts.str.len_chars()),
-    "bytes": Count("bytes", bytes_of, lambda texts: texts.str.len_bytes()),
+    "chars": Count("characters", len, lambda texts: texts.str.len_chars(), _character_places, is_all=True),
+    "bytes": Count(
+        "bytes",
+        bytes_of,
+        lambda texts: texts.str.len_bytes(),
+        lambda text: (place for place in _character_places(text) for _ in range(bytes_of(text[slice(*place)]))),
+        is_all=True,
+    ),
     "words": Count(
         "words",
         lambda text: len(text.split()),
         lambda texts: texts.map_batches(_words, return_dtype=pl.UInt32, is_elementwise=True),
+        _places(r"\S+"),
+        is_all=True,
     ),
     "word_tokens": _ascii_count(
         "word tokens",
         r"\w+",
         lambda texts: texts.map_batches(partial(runs, kind=word_like), return_dtype=pl.UInt32, is_elementwise=True),
+        is_all=True,
     ),
-    "sentences": Count("sentences", _sentences, _sentences_expr),
+    "sentences": Count("sentences", _sentences, _sentences_expr, _sentence_places, is_all=True),
     "lines": Count(
         "lines",
         lambda text: _filled(text.split("\n")),
         lambda texts: texts.str.count_matches(rf"{_NO_SPACE}[^\n]*"),
+        _filled_places(re.compile("\n")),
+        is_all=True,
     ),
-    "paragraphs": Count("paragraphs", lambda text: _filled(_PARAGRAPHS.split(text)), _paragraphs_expr),
+    "paragraphs": Count(
+        "paragraphs",
+        lambda text: _filled(_PARAGRAPHS.split(text)),
+        _paragraphs_expr,
+        _filled_places(_PARAGRAPHS),
+        is_all=True,
+    ),
     "bullets": _pattern("bullets", r"(?m)^[ \t]*[-*+][ \t]"),
     "numbered": _ascii_count(
         "numbered lines",

@@ -140,6 +140,11 @@ _BEGIN = re.compile(rf"\{{{_SPACE}[\x22}}]|\[{_SPACE}[\[{{\x22\]0-9tfnNI-]")
 
 def values_within(text: str) -> Iterator[Any]:
     """Yield the JSON objects and lists within a text, from the left, by the limits of ``loads``."""
+    return (value for value, _ in placed_within(text))
+
+
+def placed_within(text: str) -> Iterator[tuple[Any, int]]:
+    """Yield them, each with the place where it begins."""
     at, deep = 0, text.count("[") + text.count("{") > MAX_DEPTH
     object_at, list_at = text.find("{"), text.find("[")  # five times as fast as a search for either
     for _ in range(MAX_STARTS):
@@ -149,9 +154,10 @@ def values_within(text: str) -> Iterator[Any]:
         if at < 0:
             return
         possible = _BEGIN.match(text, at) and not (deep and _too_deep_from(text, at))
+        start = at
         value, at = _value_from(text, at) if possible else (NOT_JSON, at + 1)
         if value is not NOT_JSON:
-            yield value
+            yield value, start
 
 
 def _value_from(text: str, start: int) -> tuple[Any, int]:

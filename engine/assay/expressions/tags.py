@@ -53,6 +53,11 @@ class TagText:
         """Return the text between the tags, without surrounding white space."""
         if self._pattern is not None:
             return self._match(self._pattern, text, strip=strip, last=last)
+        content = self.content(text, last=last)
+        return None if content is None else text[content[0] : content[1]].strip()
+
+    def content(self, text: str, *, last: bool) -> tuple[int, int] | None:
+        """Return where the text between the tags begins and ends, with the white space around it; of a linear tag."""
         content = None
         end = 0
         while (start := self._open.span(text, end)) is not None:
@@ -63,7 +68,7 @@ class TagText:
             if not last:
                 break
             end = stop[1]
-        return None if content is None else text[content[0] : content[1]].strip()
+        return content
 
     @staticmethod
     def _match(pattern: re.Pattern[str], text: str, *, strip: bool, last: bool) -> str | None:

@@ -39,18 +39,31 @@ def score_rows(
     for check in checks:
         if isinstance(check, RowAwareCheck):
             check.prefetch(scorable)
-    scored = []
-    for row, unreadable in prepared:
-        reasons = (unscored(spec, row) for verifier in verifiers for spec in verifier.runnable)
-        reason = unreadable or next((reason for reason in reasons if reason is not None), None)
-        is_without = reason is None and any(none_applies(verifier, row) for verifier in verifiers)
-        scored.append(_scored(row, NO_CHECK if is_without else reason, verifiers))
+    scored = [_scored(row, unreadable or _unscored(row, verifiers), verifiers) for row, unreadable in prepared]
     if lengths:
         for result, (row, _) in zip(scored, prepared, strict=True):
             # no check sees a row that has no text, or that could not be read
             unseen = row[COMPLETION] is None or row.get(BAD) is not None or failure(row) is not None
             result[LENGTH] = None if unseen else len(row[COMPLETION])
     return scored
+
+
+def row_outcomes(
+    row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = False
+) -> tuple[Row, list[list[Outcome | None]] | None]:
+    """Return a rollout as checks read it, and the outcomes of each verifier's checks; None where it is not scored."""
+    paths = read_paths(verifiers)
+    row, reason = _prepared(row, text_columns(verifiers, tuple(row)), paths, any_role=any_role)
+    if reason is not None or _unscored(row, verifiers) is not None:
+        return row, None
+    return row, [[outcome_of(spec, row) for spec in verifier.checks] for verifier in verifiers]
+
+
+def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:
+    reasons = (unscored(spec, row) for verifier in verifiers for spec in verifier.runnable)
+    reason = next((reason for reason in reasons if reason is not None), None)
+    is_without = reason is None and any(none_applies(verifier, row) for verifier in verifiers)
+    return NO_CHECK if is_without else reason
 
 
 def _prepared(row: Row, texts: Container[str], paths: Sequence[Path], *, any_role: bool) -> tuple[Row, str | None]:

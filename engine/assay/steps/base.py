@@ -10,6 +10,7 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.expressions.shared_columns import rowwise
+from assay.steps.places import PlacedText
 from assay.values.params import Params
 
 
@@ -20,6 +21,10 @@ class StepExample:
     text: str
     result: str | list[str] | None
     params: Mapping[str, Any] | None = None
+
+
+Placed = PlacedText | list[PlacedText]
+"""What a step makes of a text with places."""
 
 
 class Step(ABC):
@@ -82,6 +87,24 @@ class Step(ABC):
     @abstractmethod
     def row(self, text: str) -> str | list[str] | None:
         """Return what the step makes of one text; None if it finds nothing."""
+
+    def begins(self, text: str) -> int | None:
+        """Return from where on what ``row`` finds first occurs in its place; None if that is no part of the text."""
+        del text
+        return None
+
+    def placed(self, given: PlacedText) -> "Placed | None":
+        """Return ``row`` of a text whose characters have places: a part of it, or a block."""
+        result = self.row(given.text)
+        if result is None:
+            return None
+        if isinstance(result, list):
+            return [*map(given.as_block, result)]
+        begin = self.begins(given.text)
+        if begin is None:
+            return given.as_block(result)
+        start = given.text.index(result, begin)
+        return given.cut(start, start + len(result))
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         """Return ``row`` as an elementwise expression over a String column; null where there is no text, or nothing is found."""

@@ -1,5 +1,6 @@
 """A chain of steps: from a text to what a check reads, row by row and as lanes that checks share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -9,7 +10,8 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.expressions.shared_columns import SharedColumn, layers, reading_column, text
 from assay.names import TEXT
-from assay.steps.base import Step
+from assay.steps.base import Placed, Step
+from assay.steps.places import PlacedText
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,16 @@ class Chain:
 
     def run(self, text: str) -> tuple[str | list[str] | None, str | None]:
         """Return the result for a text, and the name of the step that finds nothing; None if none does."""
-        value: Any = text
+        return self._run(text, lambda step, value: step.row(value))
+
+    def placed(self, text: PlacedText) -> Placed | None:
+        """Return ``row`` of a text whose characters have places."""
+        placed: Placed | None = self._run(text, lambda step, value: step.placed(value))[0]
+        return placed
+
+    def _run(self, value: Any, result_of: Callable[[Step, Any], Any]) -> tuple[Any, str | None]:
         for step in self.steps:
-            result = step.row(value)
+            result = result_of(step, value)
             if result is not None:
                 value = result
             elif not step.keeps:

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from assay.expressions.shared_columns import nulls
 from assay.expressions.text import WHITESPACE, as_class, strip_expr
 from assay.steps.base import Step, StepExample
+from assay.steps.places import PlacedText
 from assay.values.params import Params
 
 _IGNORE_CASE = r"\(\?i:([^()]*)\)"
@@ -113,10 +114,14 @@ class ChoiceStep(Step):
     )
 
     def row(self, text: str) -> str | None:
+        at = self.begins(text)
+        return None if at is None else text[at]
+
+    def begins(self, text: str) -> int | None:
         for pattern in _patterns(self.params.letters).python:
-            letters: list[str] = pattern.findall(text)
-            if last := next(filter(None, reversed(letters)), None):
-                return last
+            letters = [match.start(1) for match in pattern.finditer(text) if match[1]]
+            if letters:
+                return letters[-1]
         return None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
@@ -168,6 +173,15 @@ class Split(Step):
 
     def row(self, text: str) -> list[str]:
         return [item for part in text.split(self.params.sep) if (item := part.strip())]
+
+    def placed(self, given: PlacedText) -> list[PlacedText]:
+        items, at = [], 0
+        for part in given.text.split(self.params.sep):
+            if item := part.strip():
+                start = given.text.index(item, at)
+                items.append(given.cut(start, start + len(item)))
+            at += len(part) + len(self.params.sep)
+        return items
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         items = texts.str.split(self.params.sep).list.eval(strip_expr(pl.element()))

@@ -8,8 +8,9 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 
 from assay.calls.limits import Limits
 from assay.expressions.shared_columns import nulls
-from assay.steps.base import Step, StepExample
+from assay.steps.base import Placed, Step, StepExample
 from assay.steps.chain import Chain
+from assay.steps.places import PlacedText
 from assay.values.params import Params
 
 
@@ -58,6 +59,10 @@ class FirstOf(Step):
 
     def row(self, text: str) -> str | list[str] | None:
         results = (chain.row(text) for chain in self.params.chains)
+        return next((result for result in results if result is not None), None)
+
+    def placed(self, given: PlacedText) -> Placed | None:
+        results = (chain.placed(given) for chain in self.params.chains)
         return next((result for result in results if result is not None), None)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from assay.expressions.shared_columns import rowwise
 from assay.steps.base import Step, StepExample
+from assay.steps.places import Place, PlacedText
 from assay.values.params import Params
 
 _BEFORE = "[^0-9A-Za-z_)]"
@@ -83,7 +84,7 @@ def _number_values(texts: pl.Series) -> pl.Series:
     return values.set(values.is_finite().not_(), None)
 
 
-def numbers_in(text: str) -> Iterator[tuple[int, int]]:
+def numbers_in(text: str) -> Iterator[Place]:
     """Yield where the numbers of a text begin and end, from the left; none beyond the greatest float."""
     for match in _NUMBER.finditer(f" {text}"):
         if number_value(match[0][1:]) is not None:
@@ -138,9 +139,15 @@ class NumberStep(Step):
     )
 
     def row(self, text: str) -> str | None:
-        numbers = numbers_in(text)
-        place = next(numbers, None) if self.params.at == "first" else next(iter(deque(numbers, maxlen=1)), None)
+        place = self._place(text)
         return None if place is None else text[slice(*place)]
+
+    def _place(self, text: str) -> Place | None:
+        numbers = numbers_in(text)
+        return next(numbers, None) if self.params.at == "first" else next(iter(deque(numbers, maxlen=1)), None)
+
+    def begins(self, text: str) -> int | None:
+        return (self._place(text) or (None,))[0]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         padded = pl.lit(" ") + texts
@@ -165,6 +172,9 @@ class Numbers(Step):
 
     def row(self, text: str) -> list[str] | None:
         return [text[start:end] for start, end in numbers_in(text)] or None
+
+    def placed(self, given: PlacedText) -> list[PlacedText] | None:
+        return [given.cut(*place) for place in numbers_in(given.text)] or None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)

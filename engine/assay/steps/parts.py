@@ -14,16 +14,22 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.expressions.json import NOT_JSON, candidates, loads, mended, values_within
+from assay.expressions.json import NOT_JSON, candidates, loads, mended, placed_within, values_within
+from assay.expressions.json_places import placed_json
 from assay.expressions.regex.compiled import on_any_stack
 from assay.expressions.shared_columns import rowwise
 from assay.expressions.tags import TagText
 from assay.expressions.text import by_columns, by_slices, filled, holds, is_plain, split_at, stripped
 from assay.steps.base import Step, StepExample
+from assay.steps.places import Place, PlacedText
 from assay.values.params import Params
 from assay.values.paths import ABSENT, find, parse_within
 
 _OPEN, _CLOSE = "<think>", "</think>"
+
+
+def _behind(at: int, mark: str) -> int:
+    return at + len(mark) if at >= 0 else 0
 
 
 class AfterThinkParams(Params):
@@ -57,6 +63,9 @@ class AfterThink(Step):
             return rest.strip()
         return None if self.params.strict or _OPEN in text else text
 
+    def begins(self, text: str) -> int:
+        return _behind(text.rfind(_CLOSE), _CLOSE)
+
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
@@ -86,6 +95,9 @@ class Think(Step):
         _, opened, rest = text.partition(_OPEN)
         thoughts, closed, _ = rest.rpartition(_CLOSE)
         return thoughts.strip() if opened and closed else None
+
+    def begins(self, text: str) -> int:
+        return _behind(text.find(_OPEN), _OPEN)
 
 
 class TagParams(Params):
@@ -124,6 +136,9 @@ class Tag(Step):
 
     def row(self, text: str) -> str | None:
         return self._tag.find(text, strip=True, last=self.params.at == "last")
+
+    def begins(self, text: str) -> int:
+        return (self._tag.content(text, last=self.params.at == "last") or (0,))[0]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         if self._tag.marks is None:
@@ -170,6 +185,10 @@ class Boxed(Step):
             if found:
                 return _to_matching_brace(rest)
         return None
+
+    def begins(self, text: str) -> int:
+        box = next((box for box in _BOXES if box in text), "")
+        return _behind(text.rfind(box), box)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return by_columns(texts, self.row, _boxed_column)
@@ -243,9 +262,15 @@ class Fence(Step):
     )
 
     def row(self, text: str) -> str | None:
+        fence = self._place(text)
+        return None if fence is None else text[slice(*fence)]
+
+    def _place(self, text: str) -> Place | None:
         fences = _fences(text, self.params.lang or "")
-        fence = next(fences, None) if self.params.at == "first" else _last(fences)
-        return None if fence is None else text[fence[0] : fence[1]]
+        return next(fences, None) if self.params.at == "first" else _last(fences)
+
+    def begins(self, text: str) -> int:
+        return (self._place(text) or (0,))[0]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         fenced = texts.str.contains(_FENCE, literal=True)
@@ -317,6 +342,10 @@ class After(Step):
             return None
         return (rest if self.params.to == "end" else rest.partition("\n")[0]).strip()
 
+    def begins(self, text: str) -> int:
+        mark = self.params.mark
+        return _behind(text.rfind(mark) if self.params.at == "last" else text.find(mark), mark)
+
     def expr(self, texts: pl.Expr) -> pl.Expr:
         if not is_plain(self.params.mark):
             return rowwise(texts, self.row, pl.String)
@@ -372,6 +401,15 @@ class Line(Step):
         at = int(self.params.which) - (int(self.params.which) > 0)
         return lines[at] if -len(lines) <= at < len(lines) else None
 
+    def begins(self, text: str) -> int:
+        at, which = 0, self.params.which
+        number = {"first": 1, "last": -1}.get(str(which), which)
+        starts = []
+        for line in text.split("\n"):
+            starts += [at] if line.strip() else []
+            at += len(line) + 1
+        return starts[int(number) - (int(number) > 0)]
+
 
 class JsonParams(Params):
     """Where the JSON is, and which value to take of it."""
@@ -423,6 +461,22 @@ class Json(Step):
             return None
         written = value if isinstance(value, str) else on_any_stack(lambda: json.dumps(value, ensure_ascii=False))
         return mended(written)
+
+    def placed(self, given: PlacedText) -> PlacedText | None:
+        result = self.row(given.text)
+        if result is None:
+            return None
+        value = placed_json(given.text, self._start(given.text))
+        value = value if self.params.path is None else find(value, parse_within(self.params.path))
+        is_string = given.text[value.start] == '"'
+        part = given.cut(value.start + is_string, value.end - is_string)
+        return part if part.text == result else part.as_block(result)
+
+    def _start(self, text: str) -> int:
+        if self.params.at == "whole":
+            return 0
+        starts = (start for _, start in placed_within(text))
+        return next(starts) if self.params.at == "first" else _last(starts)
 
     def _value(self, text: str) -> Any:
         if self.params.at == "whole":

@@ -13,6 +13,8 @@ from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import (
     ANY,
     Extraction,
+    ExtractionPlace,
+    MatchPlaces,
     Operation,
     Removal,
     groups_of,
@@ -22,12 +24,13 @@ from assay.expressions.regex.spans import (
 )
 from assay.expressions.shared_columns import nulls, positions
 from assay.steps.base import Step, StepExample
+from assay.steps.places import PlacedText
 from assay.values.params import Params
 
 RESULT = pl.Struct({"value": pl.String, "error": pl.String})
 
 
-def operate(operation: Operation, text: str, limits: Limits | None) -> str | None:
+def operate(operation: Operation, text: str, limits: Limits | None) -> Any:
     """Return the result of an operation on a text, or raise its error."""
     (result,) = results(operation, [text], limits)
     if isinstance(result, Exception):
@@ -158,7 +161,12 @@ class RegexStep(_PatternStep):
         return Extraction(self.params.pattern, group, last=self.params.at == "last", lists=self.params.named_lists)
 
     def row(self, text: str) -> str | None:
-        return operate(self._operation, text, self.limits)
+        result: str | None = operate(self._operation, text, self.limits)
+        return result
+
+    def placed(self, given: PlacedText) -> PlacedText | None:
+        place = operate(ExtractionPlace(**vars(self._operation)), given.text, self.limits)
+        return None if place is None else given.cut(*place)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         run = partial(operate_on, self._operation, self.limits)
@@ -207,6 +215,12 @@ class Remove(_PatternStep):
         for removal in self._removals:
             text = operate(removal, text, self.limits) or ""
         return text
+
+    def placed(self, given: PlacedText) -> PlacedText:
+        for removal in self._removals:
+            places = operate(MatchPlaces(removal.pattern, lists=removal.lists), given.text, self.limits)
+            given = given.replaced(places, "")
+        return given
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return texts.map_batches(self._column, return_dtype=RESULT, is_elementwise=True)

@@ -1,5 +1,6 @@
 """Steps that write a text in another form."""
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from pydantic import Field, field_validator
 from assay.expressions.shared_columns import rowwise
 from assay.expressions.text import by_columns, by_slices, is_ascii, is_plain, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
+from assay.steps.places import PlacedText, places_of
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
@@ -23,6 +25,9 @@ class Lower(Step):
     def row(self, text: str) -> str:
         return text.lower()
 
+    def placed(self, given: PlacedText) -> PlacedText:
+        return given.recased(str.lower)
+
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return lower_expr(texts)
 
@@ -35,6 +40,9 @@ class Upper(Step):
 
     def row(self, text: str) -> str:
         return text.upper()
+
+    def placed(self, given: PlacedText) -> PlacedText:
+        return given.recased(str.upper)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return by_columns(texts, self.row, partial(by_slices, column=_upper))
@@ -60,6 +68,9 @@ class Strip(Step):
     def row(self, text: str) -> str:
         return text.strip()
 
+    def placed(self, given: PlacedText) -> PlacedText:
+        return given.stripped()
+
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return strip_expr(texts)
 
@@ -84,6 +95,9 @@ class Replace(Step):
 
     def row(self, text: str) -> str:
         return text.replace(self.params.old, self.params.new)
+
+    def placed(self, given: PlacedText) -> PlacedText:
+        return given.replaced(places_of(given.text, self.params.old), self.params.new)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         if not is_plain(self.params.old):
@@ -126,6 +140,9 @@ class Map(Step):
         return pl.when(texts.is_not_null()).then(values)
 
 
+_BLANKS = re.compile(r"\s+")
+
+
 class NormalizeParams(Params):
     """The normal form."""
 
@@ -157,6 +174,16 @@ class Normalize(Step):
 
     def row(self, text: str) -> str:
         return normalizer(self._by)(text)
+
+    def placed(self, given: PlacedText) -> PlacedText:
+        if self._by == "casefold":
+            return given.recased(str.casefold)
+        if self._by == "whitespace":
+            stripped = given.stripped()
+            return stripped.replaced((match.span() for match in _BLANKS.finditer(stripped.text)), " ")
+        normalized = self.row(given.text)
+        is_same = self._by in ("nfc", "nfkc") and normalized == given.text
+        return given if is_same else given.as_block(normalized)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return normalized_expr(texts, self._by)

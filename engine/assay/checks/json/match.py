@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.keys import not_json
-from assay.checks.json.leaves import LeafDifference, Rules, compared, without
+from assay.checks.json.leaves import Comparison, LeafDifference, Rules, compared, without
 from assay.checks.json.schemas import json_value, place_of, shown_value
 from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
@@ -118,8 +118,7 @@ class JsonMatch(PairCheck):
         if parsed is NOT_JSON:
             return 0.0, not_json(value)
         extra = self.params.score in ("equal", "f1")
-        expected = _expected(gold, self._ignored)
-        result = compared(without(parsed, self._ignored), expected, self._rules, shown=_SHOWN + 1, extra=extra)
+        result = self.comparison(parsed, gold, shown=_SHOWN + 1, extra=extra)
         share = result.matches / result.golds
         f1 = 2 * result.matches / (result.golds + result.values)
         scores = {"share": share, "f1": f1, "equal": float(f1 == 1.0), "subset": float(share == 1.0)}
@@ -128,6 +127,11 @@ class JsonMatch(PairCheck):
             return score, ""
         more = "; and more" if len(result.differences) > _SHOWN else ""
         return score, "; ".join(map(_fault, result.differences[:_SHOWN])) + more
+
+    def comparison(self, value: Any, gold: str, *, shown: int, extra: bool = True) -> Comparison:
+        """Compare a value, which may be changed, with the JSON text of a gold."""
+        expected = _expected(gold, self._ignored)
+        return compared(without(value, self._ignored), expected, self._rules, shown=shown, extra=extra)
 
     @cached_property
     def own_gold(self) -> str:

@@ -86,11 +86,20 @@ class Schema:
         except ValueError as error:
             raise _not_comparable(str(error)) from error
 
+    def places(self, value: Any, text: str) -> list[list[str | int]]:
+        """Return the paths of the first violations that ``reason`` names; none where only their number would be known."""
+        if self.validator is None or self.problem or not self.cost.is_small(text, _MANY):
+            answer = [] if self.problem else self._elsewhere("reason", value)
+            return [answer[2]] if answer[:1] == ["violation"] else []
+        return [list(found.instance_path) for found in self._sorted(value)[:_FIRST]]
+
+    def _sorted(self, value: Any) -> list[Any]:
+        # releases of the package differ in the order
+        return sorted(self.validator.iter_errors(value), key=lambda one: (one.instance_path, one.message))
+
     def _violations(self, value: Any, text: str) -> str:
         if self.cost.is_small(text, _MANY):
-            # releases of the package differ in the order
-            found = sorted(self.validator.iter_errors(value), key=lambda one: (one.instance_path, one.message))
-            return _listed(found, value)
+            return _listed(self._sorted(value), value)
         if self.cost.choices:
             return self._first_elsewhere(value)
         from jsonschema_rs import ValidationError

@@ -1,6 +1,6 @@
 """Checks for phrases: contains, not_contains, contains_any, contains_all, starts_with, ends_with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add, or_
@@ -32,6 +32,7 @@ from assay.expressions.text import (
     strip_expr,
     written_pattern,
 )
+from assay.steps.places import Place
 from assay.values.params import Params
 
 _CASES = "Compare as written; else `str.lower()` on both sides."
@@ -62,13 +63,18 @@ def _is_word(character: str) -> bool:
 
 def _has_word(value: str, phrase: str) -> bool:
     """Return whether a phrase stands in a text with no word character beside it."""
+    return next(word_places(value, phrase), None) is not None
+
+
+def word_places(value: str, phrase: str) -> Iterator[Place]:
+    """Yield where a phrase stands in a text with no word character beside it, from the left, none overlapping."""
     at = value.find(phrase)
     while at >= 0:
         end = at + len(phrase)
-        if not (_is_word(value[at - 1 : at]) or _is_word(value[end : end + 1])):
-            return True
-        at = value.find(phrase, at + 1)
-    return False
+        is_alone = not (_is_word(value[at - 1 : at]) or _is_word(value[end : end + 1]))
+        if is_alone:
+            yield at, end
+        at = value.find(phrase, max(end, at + 1) if is_alone else at + 1)
 
 
 class _Phrase:

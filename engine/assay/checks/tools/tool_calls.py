@@ -199,6 +199,23 @@ class ToolCalls(CallsCheck):
         why = None if nearest is None else (nearest, self._compare(calls[nearest], names[first], gold[first])[1])
         return _Matching(len(used), gold[first], why, extra)
 
+    def mismatch(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> tuple[int, list[str]] | None:
+        """Return where the first free call stands that has the name of the first expected call which none matches, and what differs.
+
+        These are the names of its arguments, none where they are no object; None is returned where there is no such call.
+        """
+        matching = self._matching(calls, gold)
+        if matching.missing is None or matching.nearest is None:
+            return None
+        at, why = matching.nearest
+        names = list[str]()
+        while why is not None and why.argument not in names:
+            names.append(why.argument)
+            params = self.params.model_copy(update={"ignore": [*self.params.ignore, *names]})
+            rest = ToolCalls(params)
+            why = rest._compare(calls[at], rest.same_name(matching.missing.name), matching.missing)[1]
+        return at, names
+
     def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, ArgumentDifference | None]:
         got = call["arguments"]
         if not isinstance(got, dict):

@@ -43,6 +43,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "found": lambda compiled, text, **within: compiled.search(text, **within) is not None,
     "first": lambda compiled, text, **within: _spans(compiled.finditer(text, **within)),
     "last": lambda compiled, text, **within: _spans(iter(deque(compiled.finditer(text, **within), maxlen=1))),
+    "spans": lambda compiled, text, **within: [match.span() for match in compiled.finditer(text, **within)],
     "removed": lambda compiled, text, **within: compiled.sub("", text, **within),
     "counted": lambda compiled, text, **within: len(compiled.findall(text, **within)),
     "groups": lambda compiled, _, **__: {"": compiled.groups, **compiled.groupindex},

@@ -42,7 +42,8 @@ from assay.thresholds import THRESHOLDS
 ANY = "any"
 """In place of a group: the first group of a match that is not empty; the match if the pattern has no groups."""
 
-Result = str | Exception | None
+Result = Any
+"""A text, or None; places of those that ask for them; or an exception."""
 
 
 @dataclass
@@ -257,7 +258,7 @@ class Operation(ABC):
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         """Do it with the linear engine."""
 
-    def read(self, text: str, reply: Any) -> str | None:
+    def read(self, text: str, reply: Any) -> Any:
         """Return the result from that of the task."""
         del text
         return str(reply)
@@ -299,13 +300,30 @@ class Extraction(Operation):
             pl.coalesce(pl.when(group != "").then(group) for group in map(pl.col, groups.columns[skipped:]))
         ).to_series()
 
-    def read(self, text: str, reply: Any) -> str | None:
+    def read(self, text: str, reply: Any) -> Any:
+        place = self.place(reply)
+        return None if place is None else text[slice(*place)]
+
+    def place(self, reply: Any) -> tuple[int, int] | None:
+        """Return where the group is, from the result of the task."""
         if reply is None:
             return None
         if isinstance(self.group, int):
             start, end = reply[self.group]
-            return None if start < 0 else text[start:end]
-        return next((text[start:end] for start, end in reply[len(reply) > 1 :] if start < end), None)
+            return None if start < 0 else (start, end)
+        return next(((start, end) for start, end in reply[len(reply) > 1 :] if start < end), None)
+
+
+class ExtractionPlace(Extraction):
+    """Where that group is; no engine but ``re`` tells."""
+
+    def is_exact(self, route: SpanRoute) -> bool:
+        del route
+        return False
+
+    def read(self, text: str, reply: Any) -> tuple[int, int] | None:
+        del text
+        return self.place(reply)
 
 
 class Removal(Operation):
@@ -324,6 +342,20 @@ class Matches(Operation):
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         return texts.str.count_matches(written).cast(pl.String)
+
+
+class MatchPlaces(Matches):
+    """Where they are: ``re.finditer``; no engine but ``re`` tells."""
+
+    task = "spans"
+
+    def is_exact(self, route: SpanRoute) -> bool:
+        del route
+        return False
+
+    def read(self, text: str, reply: Any) -> list[tuple[int, int]]:
+        del text
+        return [*map(tuple, reply)]
 
 
 def results(operation: Operation, texts: Sequence[str], limits: Limits | None = None) -> list[Result]:

@@ -9,17 +9,22 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check, is_builtin
 from assay.checks.golds import GoldCheck
 from assay.checks.registry import BUILTIN
+from assay.checks.tools.base import ReadCalls
 from assay.errors import SpecError
 from assay.insight.evidence.relations import near, occurrences
 from assay.names import COMPLETION, NATIVE
 from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import verifier_in_footer
+from assay.steps.base import Placed
+from assay.steps.chain import Chain
+from assay.steps.places import PlacedText
+from assay.steps.sources import Source
 from assay.steps.subject import SubjectText
 from assay.values.references import gold_text
 
-_EDGES = ("starts_with", "ends_with")
-_COMPARED = ("equals", "number", "number_range", "choice", "list_equals", "similarity", "math", *_EDGES)
+EDGES = ("starts_with", "ends_with")
+_COMPARED = ("equals", "number", "number_range", "choice", "list_equals", "similarity", "math", *EDGES)
 """Types that compare what they read."""
 _SEARCHED = ("contains", "contains_any", "contains_all")
 _NEAR = ("equals", "number", "math")
@@ -43,21 +48,32 @@ class Reading:
 
 
 class CheckReader:
-    """Reads as a check does; ``spec`` is a check of a type of Assay, no group."""
+    """Reads as a check does; ``spec`` is a single check that runs."""
 
     def __init__(self, spec: CheckSpec) -> None:
         check = spec.check
         assert check is not None  # noqa: S101  (``reader_of`` sees to it)
         self.spec, self.check = spec, check
-        self.type = check.type
+        self.type = check.type if is_builtin(check) else ""
+        """Its type; ``""`` where that is no type of Assay, of which nothing is known but what it reads."""
         self.bare: Check = check.brought.bare if isinstance(check, GoldCheck) else check
         """The check with its params, those that rows bring left out."""
 
     @property
+    def subject_source(self) -> Source | None:
+        """What brings the text that it reads; None for the completion."""
+        return None if self.spec.subject is None else self.spec.subject.source
+
+    @property
     def source(self) -> str:
         """The name of the text that it reads."""
-        source = self.spec.subject and self.spec.subject.source
-        return str(source) if source else COMPLETION
+        return str(self.subject_source) if self.subject_source else COMPLETION
+
+    @property
+    def marks_golds(self) -> bool:
+        """Whether a gold somewhere in the text says something of a check that fails."""
+        is_graded = self.type == "similarity" and self.spec.threshold is None
+        return not (self.spec.negate or is_graded or self.type == "choice")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,22 +93,31 @@ class CheckReader:
 
     def text(self, row: Mapping[str, Any]) -> str | None:
         """Return the text that it reads, before its steps."""
-        source = self.spec.subject and self.spec.subject.source
-        return source.row(row) if source else row[COMPLETION]
+        return self.subject_source.row(row) if self.subject_source else row[COMPLETION]
 
     def value(self, row: Mapping[str, Any]) -> SubjectText:
         """Return what its steps make of that text."""
         return SubjectText(row[COMPLETION]) if self.spec.subject is None else self.spec.subject.row(row)
 
+    def placed(self, text: PlacedText) -> Placed | None:
+        """Return that, with places in the text."""
+        steps = () if self.spec.subject is None else self.spec.subject.chain.steps
+        return Chain(tuple(step for step in steps if not isinstance(step, ReadCalls))).placed(text)
+
+    def golds(self, row: Mapping[str, Any]) -> list[Any]:
+        """Return its golds as the type takes them; none if the type has none."""
+        param = self.bare.golds.param
+        if isinstance(self.check, GoldCheck) and param in self.check.brought.given:
+            return self.check.brought.stepped(row)
+        return [getattr(self.bare.params, param)] if param else []
+
     def expected(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, each once."""
-        if self.type not in (*_COMPARED, *_SEARCHED) or not self.bare.golds.param:
-            return ()
-        if isinstance(self.check, GoldCheck):
-            golds = self.check.brought.stepped(row)
-        else:
-            golds = [getattr(self.check.params, self.check.golds.param)]
-        return tuple(dict.fromkeys(text for gold in golds for text in self._texts(gold)))
+        return self.phrases(row) if self.type in (*_COMPARED, *_SEARCHED) else ()
+
+    def phrases(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the texts of its golds, also of what should not be there."""
+        return tuple(dict.fromkeys(text for gold in self.golds(row) for text in self._texts(gold)))
 
     def _texts(self, gold: Any) -> list[str]:
         if self.type == "list_equals" and isinstance(gold, str):
@@ -111,17 +136,20 @@ class CheckReader:
         """Return the text that it compares, given what its steps make."""
         if value is None or self.type not in _COMPARED:
             return None
-        if self.type in _EDGES:
+        if self.type in EDGES:
             start, end = self.edge(value, expected)
             return str(value[start:end])
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    def held(self, value: str, golds: Sequence[str]) -> list[str]:
+        """Return the golds that a text begins or ends with."""
+        return [gold for gold in golds if self.bare.score(value, gold)]  # type: ignore[attr-defined]
 
     def edge(self, value: str, expected: Sequence[str]) -> tuple[int, int]:
         """Return the part of a text that ``starts_with`` or ``ends_with`` compares: as long as the gold that holds, else the longest."""
         strips = self._strips
         golds = [gold.strip() if strips else gold for gold in expected]
-        held = [gold for gold in golds if self.bare.score(value, gold)]  # type: ignore[attr-defined]
-        size = max(map(len, held or golds), default=0)
+        size = max(map(len, self.held(value, golds) or golds), default=0)
         start = len(value) - len(value.lstrip()) if strips else 0
         end = len(value.rstrip()) if strips else len(value)
         if self.type == "ends_with":
@@ -140,9 +168,8 @@ class CheckReader:
 
 
 def reader_of(spec: CheckSpec) -> CheckReader | None:
-    """Return what reads as a check does; None for a check that is not of a type of Assay, for a group, and for one that cannot run."""
-    usable = spec.check is not None and not spec.parts and not spec.broken and is_builtin(spec.check)
-    return CheckReader(spec) if usable else None
+    """Return what reads as a check does; None for a group, and for a check of unknown type, which does not run."""
+    return None if spec.check is None or spec.parts else CheckReader(spec)
 
 
 def readers_of(forms: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], CheckReader]:
