@@ -1,5 +1,7 @@
 """Reasons and errors without what differs from row to row, so that those of one kind count as one."""
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from assay.steps.numbers import NUMBER_VALUE
@@ -14,6 +16,13 @@ def template_expr(text: pl.Expr) -> pl.Expr:
     return text.str.replace_all(_QUOTED, "…").str.replace_all(_NUMBER, "${1}…")
 
 
+def templates(texts: Iterable[str]) -> list[str]:
+    """Return reasons or errors with their quoted texts and numbers as ``…``: ``the number is …, expected …``."""
+    return (
+        pl.Series("text", list(texts), pl.String).to_frame().select(template_expr(pl.col("text"))).to_series().to_list()
+    )
+
+
 def template(text: str) -> str:
-    """Return a reason or an error with its quoted texts and numbers as ``…``: ``the number is …, expected …``."""
-    return str(pl.select(template_expr(pl.lit(text))).item())
+    """``templates`` of one text."""
+    return templates([text])[0]

@@ -30,6 +30,8 @@ from assay.system.stdout import open_console, write_data
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from assay.writing.documents import Document
+
 _COMMANDS = {
     "score": "scoring:score",
     "demo": "scoring:demo",
@@ -251,6 +253,13 @@ def show(render: "Callable[[Console], None]", *, width: int | None = 160) -> Non
     text = io.StringIO()
     render(open_console(file=text, force_terminal=terminal, width=None if terminal else width))
     write_data(text.getvalue())
+
+
+def show_document(document: "Document") -> None:
+    """Print a document on standard output, with all rows of its tables."""
+    from assay.cli.terminal import print_document
+
+    show(functools.partial(print_document, document=document, rows=None))
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:

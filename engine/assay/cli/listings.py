@@ -1,6 +1,5 @@
 """Commands that list what specs and rollouts may have: check types, presets, the schema."""
 
-import functools
 import json
 import shlex
 import sys
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.app import command, option, show
+from assay.cli.app import command, option, show_document
 from assay.cli.modules import checks_named, import_modules
 from assay.errors import UsageError
 from assay.options import FileOptions
@@ -28,9 +27,9 @@ def checks(
     """List check types, groups, scorers, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
     from assay.checks.registry import CHECKS
     from assay.classes.registry import list_verifiers
-    from assay.cli.views import print_entries, print_listing
+    from assay.cli.views import listing_document
     from assay.functions.registry import list_fns
-    from assay.spec.listing import entries_named, listing, listing_as_markdown
+    from assay.spec.listing import entries_named, examples_of, listing, listing_as_markdown
 
     import_modules(options["modules"])
     types = (*CHECKS, *checks_named(options["checks"]))
@@ -41,7 +40,7 @@ def checks(
         if as_data:
             write_data(json.dumps(entries) + "\n")
         else:
-            show(functools.partial(print_entries, entries=entries, checks=types))
+            show_document(listing_document(entries, examples=lambda entry: examples_of(entry, types)))
     elif markdown:
         write_data(listing_as_markdown(types))
     elif as_data:
@@ -51,7 +50,7 @@ def checks(
             "functions that rows may name (verifier.fn_name)": list_fns(),
             "verifier classes (kind)": list_verifiers(),
         }
-        show(functools.partial(print_listing, listing=listing(types), named=named))
+        show_document(listing_document(listing(types), named))
 
 
 @command()
@@ -65,7 +64,7 @@ def presets(
     as_schema: Annotated[bool, option("Print the JSON Schema of a preset's file.", None, "--schema")] = False,
 ) -> None:
     """List the formats of other tools that are read without options: how each is recognised, and which columns it gives."""
-    from assay.cli.views import print_presets
+    from assay.cli.views import presets_document
     from assay.loading.presets.preset import as_markdown, load_preset
     from assay.loading.presets.preset import presets as built_in
     from assay.loading.presets.preset import schema as schema_of_presets
@@ -84,7 +83,7 @@ def presets(
     elif markdown:
         write_data(as_markdown(shown))
     else:
-        show(functools.partial(print_presets, presets=shown))
+        show_document(presets_document(shown))
 
 
 @command({FileOptions: ("modules", "checks")})

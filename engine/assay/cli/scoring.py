@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @command(
     {FileOptions: ()},
-    modules=("assay.cli.views", "assay.runs.score_file"),
+    modules=("assay.cli.terminal", "assay.runs.score_file"),
     epilog="""\b
 Examples:
   assay score rollouts.jsonl --spec verifier.yaml --out rewards.parquet
@@ -71,10 +71,11 @@ def score(
     **options: Any,
 ) -> None:
     """Score rollouts with verifiers, with a rubric, or with functions that rows name."""
-    from assay.cli.views import print_problems, print_summary
+    from assay.cli.terminal import print_document
     from assay.runs.file_run import is_folder
     from assay.runs.score_file import score_file
     from assay.system.progress import progress
+    from assay.writing.documents import Document, Lines
 
     if rubric is not None and spec:
         raise UsageError(
@@ -106,11 +107,11 @@ def score(
         if written != out:
             summary.out, summary.root = None, ""
     if as_data:
-        print_problems(to_stderr(), summary)
+        print_document(to_stderr(), Document("assay score", [Lines(summary.troubles)]))
         as_text = json.dumps(summary.as_json())
         typer.echo(as_text, err=True) if out == "-" else write_data(f"{as_text}\n")
     else:
-        print_summary(to_stderr(), summary)
+        print_document(to_stderr(), summary.document())
     failed = bool(summary.problems) and not lenient
     if failed:
         say("exit code 3 because of the problems above; --lenient accepts them")
@@ -134,13 +135,13 @@ def _rewards(names: Sequence[str], out: str | None, options: dict[str, Any]) -> 
 
 
 def _add_groups(summary: "Summary", written: str | None, columns: Sequence[str]) -> None:
-    from assay.cli.views import print_summary
+    from assay.cli.terminal import print_document
     from assay.insight.summarizing import by_group
 
     try:
         summary.by = by_group(written, columns)
     except UsageError:
-        print_summary(to_stderr(), summary)
+        print_document(to_stderr(), summary.document())
         raise
 
 
@@ -156,14 +157,14 @@ next:
   {assay} report {out} --out {page}{overwrite}    # a page for the browser: what each check is worth, rows to read"""
 
 
-@command(modules=("assay.cli.views", "assay.runs.score_file"))
+@command(modules=("assay.cli.terminal", "assay.runs.score_file"))
 def demo(
     *,
     out: Annotated[str, option("Output file.", "PATH", "--out", "-o")] = "rewards.parquet",
     overwrite: Annotated[bool, option("Replace an existing result.", None, "--overwrite")] = False,
 ) -> None:
     """Score the sample rollouts that ship with Assay, and show what to try next."""
-    from assay.cli.views import print_summary
+    from assay.cli.terminal import print_document
     from assay.runs.score_file import score_file
 
     samples = next((folder for folder in _SAMPLES if folder.is_dir()), None)
@@ -173,7 +174,7 @@ def demo(
     rollouts, spec, tasks = samples / "rollouts.jsonl", samples / "refund-quality.json", samples / "tasks.jsonl"
     say(path_text(f"$ assay score {samples}/rollouts.jsonl --tasks {tasks} --spec {spec} --out {out}"))
     summary = score_file(rollouts, spec, out, tasks=tasks, overwrite=overwrite, command=command_line())
-    print_summary(to_stderr(), summary)
+    print_document(to_stderr(), summary.document())
     assay = "assay" if shutil.which("assay") else _as_typed(Path(sys.argv[0]))
     paths = {"out": out, "page": Path(out).with_suffix(".html"), "samples": samples}
     again = " --overwrite" if overwrite else ""
@@ -211,8 +212,8 @@ def bench(
     **options: Any,
 ) -> None:
     """Measure verifiers: rows per second, compared to reading the column and to a loop over rows, and each check."""
-    from assay.cli.terminal import print_error
-    from assay.cli.views import print_bench
+    from assay.cli.terminal import print_document, print_error
+    from assay.cli.views import bench_document
     from assay.insight.bench import bench as measure
 
     if rubric is not None and spec:
@@ -227,7 +228,7 @@ def bench(
     if as_data:
         write_data(json.dumps(result.as_json()) + "\n")
     else:
-        print_bench(to_stderr(), result)
+        print_document(to_stderr(), bench_document(result))
     if result.difference:
         hint = "Test custom checks with assay.testing.assert_check_conforms. A check also differs if its score changes from call to call."
         error = AssayError(f"The columns and the loop over rows disagree: {result.difference}", hint)

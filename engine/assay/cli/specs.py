@@ -5,13 +5,12 @@ import json
 import shlex
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.app import RubricName, check_new, command, option, say, show, to_stderr, write_file
+from assay.cli.app import RubricName, check_new, command, option, say, show_document, to_stderr, write_file
 from assay.cli.modules import import_checks, import_modules, import_rubric
 from assay.errors import ColumnsError, SpecError, UsageError, counted, likely_ending, printable, quoted, shown_path
 from assay.names import COMPLETION
@@ -252,7 +251,7 @@ def explain(
     **options: Any,
 ) -> None:
     """Show what each check with its steps and golds, or each member of a rubric, compiles to: which engine runs it, and why."""
-    from assay.cli.views import print_explanation
+    from assay.cli.views import explanation_document
     from assay.compiling.verifiers import verifiers_of_run
 
     with only_data():
@@ -266,7 +265,7 @@ def explain(
         write_data(json.dumps([_explained(verifier) for verifier in loaded]) + "\n")
         return
     for verifier in loaded:
-        show(partial(print_explanation, verifier=verifier))
+        show_document(explanation_document(verifier))
 
 
 _DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "required": False, "negate": False}

@@ -1,21 +1,34 @@
 """Print on a terminal: messages, tables and documents. Control characters from data are escaped."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
-from assay.errors import AssayError, printable
-from assay.writing.documents import Document, Lines, Quote, Table
+from assay.errors import AssayError, counted, printable
+from assay.writing.documents import Document, Lines, Quote, Table, cut
 
+_STYLES = {
+    "error": "bold red",
+    "problem": "bold red",
+    "not reached": "bold red",
+    "exceeded": "bold red",
+    "warning": "yellow",
+    "note": "yellow",
+}
+"""Styles of the words that a line begins with, before a colon."""
+
+_GAP = "  "
+_NARROW = 80
+"""Columns of a terminal in which a table that is too wide is a list."""
 _LEAST_WIDTH = 16
 """Columns of the terminal that names and texts may have at least."""
-_GAP = 2
-_QUOTED = 400
-"""Characters of a quoted text that are shown."""
+_CELL, _LINE, _QUOTED = 300, 2_000, 400
+"""Characters of a cell, a line and a quoted text that are shown."""
+_ROWS = 60
+"""Rows of a table that are shown."""
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
@@ -25,39 +38,22 @@ def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
 
 def print_error(console: Console, error: AssayError) -> None:
     """Print an error: the fact, a blank line, the hint."""
-    print_line(console, ("error: ", "bold red"), printable(error.text, lines=True))
+    print_line(console, *_styled("error", printable(error.text, lines=True)))
 
 
 def print_warning(console: Console, message: str) -> None:
     """Print a warning."""
-    print_line(console, ("warning: ", "yellow"), printable(message))
+    print_line(console, *_styled("warning", printable(message)))
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """Print notes, a line each."""
     for note in notes:
-        print_line(console, ("note: ", "yellow"), printable(note))
+        print_line(console, *_styled("note", printable(note)))
 
 
-def print_table(console: Console, columns: Mapping[str, bool], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; one that needs more room than the terminal has is folded by the terminal, for a number is never cut."""
-    cells = [[printable(cell, lines=True) for cell in row] for row in rows]
-    table = Grid(box=None, pad_edge=False, header_style="bold")
-    widths = []
-    for name, is_number, *column in zip(map(printable, columns), columns.values(), *cells, strict=True):
-        widest = max(cell_len(line) for cell in (name, *column) for line in cell.split("\n"))
-        widths.append(widest if is_number else min(_LEAST_WIDTH, widest))
-        justify: Any = "right" if is_number else "left"
-        table.add_column(Text(name), justify=justify, no_wrap=is_number, overflow="fold", min_width=widths[-1])
-    for row in cells:
-        table.add_row(*map(Text, row))
-    if (needed := sum(widths) + _GAP * (len(widths) - 1)) > console.width:
-        table.width = needed
-    console.print(table, crop=False, soft_wrap=table.width is not None)
-
-
-def print_document(console: Console, document: Document) -> None:
-    """Print a document without its title, a blank line around each table and quotation."""
+def print_document(console: Console, document: Document, *, rows: int | None = _ROWS) -> None:
+    """Print a document without its title, a blank line around each table and quotation; tables have at most so many rows."""
     for at, block in enumerate(document.blocks):
         if at and (block.heading or isinstance(block, Table) or isinstance(document.blocks[at - 1], Table | Quote)):
             console.print()
@@ -65,9 +61,83 @@ def print_document(console: Console, document: Document) -> None:
             print_line(console, (printable(block.heading), "bold"))
         if isinstance(block, Lines):
             for line in block.lines:
-                print_line(console, printable(line))
+                _print_sentence(console, line)
         elif isinstance(block, Quote):
-            text = block.text if len(block.text) <= _QUOTED else f"{block.text[:_QUOTED]}…"
-            print_line(console, "\n".join(f"  {line}" for line in printable(text, lines=True).split("\n")))
+            text = printable(cut(block.text, _QUOTED), lines=True)
+            print_line(console, "\n".join(f"  {line}" for line in text.split("\n")))
         else:
-            print_table(console, block.columns, block.rows)
+            print_table(console, block, rows=rows)
+
+
+def _print_sentence(console: Console, line: str) -> None:
+    """Print a line; a terminal has it folded at blanks, so that no number is split."""
+    head, colon, rest = printable(cut(line, _LINE)).partition(": ")
+    text = Text.assemble(*_styled(head, rest) if colon and head in _STYLES else f"{head}{colon}{rest}")
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def _styled(word: str, rest: str) -> tuple[tuple[str, str], str]:
+    return (f"{word}: ", _STYLES[word]), rest
+
+
+def print_table(console: Console, table: Table, *, rows: int | None = _ROWS) -> None:
+    """Print a table in which no number is split.
+
+    One that is too wide has its texts folded; then spare columns are left out; if that does not help, or the terminal is narrow, it is
+    a list of names and values.
+    """
+    shown = [[printable(cut(cell, _CELL), lines=True) for cell in row] for row in table.rows[:rows]]
+    columns = {name: [printable(name), *(row[at] for row in shown)] for at, name in enumerate(table.columns)}
+    spare = [name for name in table.spare if name in columns] if console.width >= _NARROW else []
+    left_out = []
+    while (widths := _widths(table, columns, console.width)) is None and spare:
+        left_out.append(spare.pop(0))
+        del columns[left_out[-1]]
+    if widths is None:
+        _print_stacked(console, table, shown)
+    else:
+        for at, row in enumerate(zip(*columns.values(), strict=True)):
+            cells = zip(row, widths, (table.columns[name] for name in columns), strict=True)
+            _print_row(console, list(cells), "" if at else "bold")
+    if (more := len(table.rows) - len(shown)) > 0:
+        left_out.append(counted(more, "row"))
+    if left_out:
+        print_line(console, (f"… {', '.join(map(printable, left_out))}: --json", "dim"))
+
+
+def _widths(table: Table, columns: Mapping[str, Sequence[str]], room: int) -> list[int] | None:
+    """Return the widths of columns, of folded texts the largest that there is room for; None if that is too little."""
+    widest = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns.values()]
+    room -= len(_GAP) * (len(columns) - 1)
+    for most in range(max(_LEAST_WIDTH, min(room, max(widest))), _LEAST_WIDTH - 1, -1):
+        pairs = zip(columns, widest, strict=True)
+        widths = [width if table.columns[name] else min(width, most) for name, width in pairs]
+        if sum(widths) <= room:
+            return widths
+    return None
+
+
+def _print_stacked(console: Console, table: Table, rows: Sequence[Sequence[str]]) -> None:
+    names = list(map(printable, table.columns))
+    width = max(map(cell_len, names))
+    room = max(console.width - width - len(_GAP), _LEAST_WIDTH)
+    for at, row in enumerate(rows):
+        if at:
+            console.print()
+        for name, cell, is_number in zip(names, row, table.columns.values(), strict=True):
+            if cell:
+                _print_row(console, [(name, width, False), (cell, 0 if is_number else room, is_number)])
+
+
+def _print_row(console: Console, cells: Sequence[tuple[str, int, bool]], style: str = "") -> None:
+    """Print cells side by side, each with its width and whether it is a number, which is not folded."""
+    folded = [
+        cell.split("\n") if is_number else [line.plain for line in Text(cell).wrap(console, width)]
+        for cell, width, is_number in cells
+    ]
+    for lines in zip_longest(*folded, fillvalue=""):
+        padded = []
+        for text, (_, width, is_number) in zip(lines, cells, strict=True):
+            blanks = " " * (width - cell_len(text))
+            padded.append(blanks + text if is_number else text + blanks)
+        print_line(console, (_GAP.join(padded).rstrip(), style))

@@ -1,112 +1,30 @@
-"""What commands show of runs, verifiers and rows: the summary of a run, explanations, listings, benchmarks, cards."""
+"""What commands show of verifiers and rows: explanations, listings and benchmarks as documents, and cards."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
-from assay.cli.terminal import print_line, print_notes, print_table, print_warning
-from assay.errors import counted, printable, top
-from assay.writing.numbers import count, interval, number, percent, plain, seconds, speed
+from assay.cli.terminal import print_line, print_notes
+from assay.errors import counted, printable
+from assay.writing.documents import Document, Lines, Table
+from assay.writing.numbers import count, number, plain, seconds, speed
 
 if TYPE_CHECKING:
-    from assay.checks.base import Check
     from assay.insight.bench import Bench
     from assay.insight.reports.showing import Card, Cards
     from assay.loading.presets.preset import Preset
-    from assay.scoring.summary import CheckSummary, Summary
     from assay.spec.verifier import VerifierSpec
 
-_ROOT = 16
-"""Digits of the root that are printed."""
-_REASON_WIDTH = 70
-_REASONS, _UNSCORED, _VALUES = 3, 5, 20
 _FEW_ROWS = 5_000
 """Below this number of rows, the fixed cost of a run dominates."""
 
 
-def print_summary(console: Console, summary: "Summary") -> None:
-    """Print the problems of a run, its numbers, and each check with its most frequent reasons."""
-    print_problems(console, summary)
-    for doubt in summary.doubts:
-        print_warning(console, doubt)
-    print_line(console, f"{summary.headline} · {speed(summary.rows_per_second)}")
-    print_table(
-        console,
-        {"check": False, "mean": True, "failures": True, "most frequent reasons": False},
-        ([check.id, number(check.mean), count(check.failures), _reasons(check)] for check in summary.checks),
-    )
-    if summary.errors:
-        have = "has" if summary.errors == 1 else "have"
-        print_line(console, (f"{counted(summary.errors, 'row')} {have} an error:", "bold yellow"))
-        for check in summary.checks:
-            if check.errors:
-                print_line(console, f"  {printable(check.id)}: {check.errors:,}")
-        shown = top(summary.unscored, _UNSCORED)
-        for reason, rows in shown:
-            print_line(console, f"  unscored, {printable(reason)}: {rows:,}")
-        if (more := len(summary.unscored) - len(shown)) > 0:
-            rows = summary.rows - summary.scored - sum(rows for _, rows in shown)
-            print_line(console, f"  unscored, {counted(more, 'other reason')}: {rows:,}")
-    for name, values in summary.by.items():
-        _print_by(console, name, values)
-    print_notes(console, summary.notes)
-    where = {None: "not written; name a file with --out", "-": "standard output"}.get(summary.out, summary.out or "")
-    root = f" (root {summary.root[:_ROOT]})" if summary.root else ""
-    print_line(console, "rewards: ", (printable(where), "bold" if summary.out else ""), root)
-
-
-def print_problems(console: Console, summary: "Summary") -> None:
-    """Print why the rewards of a run are not what the verifiers mean, and which minimums it did not reach."""
-    told = tuple(f": {check.broken}" for check in summary.checks if check.broken)  # by a warning, before the run
-    for problem in summary.problems:
-        shown = next((problem.removesuffix(end) for end in told if problem.endswith(end)), problem)
-        print_line(console, ("problem: ", "bold red"), printable(shown))
-    for words in summary.unmet:
-        print_line(console, ("not reached: ", "bold red"), printable(words))
-
-
-def _print_by(console: Console, name: str, values: Sequence[Mapping[str, Any]]) -> None:
-    worst = sorted(values, key=lambda value: (value["mean_reward"] is None, value["mean_reward"] or 0.0))
-    shown = values if len(values) <= _VALUES else worst[:_VALUES]
-
-    rows = (
-        [
-            "–" if value["value"] is None else str(value["value"]),
-            *(count(value["rows"]), count(value["tasks"])),
-            f"{number(value['mean_reward'])} {interval(value['mean_reward_ci95'])}".rstrip(),
-            f"{percent(value['pass_rate'])} {interval(value['pass_rate_ci95'], of_shares=True)}".rstrip(),
-        ]
-        for value in shown
-    )
-    numbers = dict.fromkeys(("rows", "tasks", "mean reward, 95 %", "pass rate, 95 %"), True)
-    print_table(console, {printable(name): False, **numbers}, rows)
-    if len(shown) < len(values):
-        console.print(f"… the {len(shown)} least of {len(values):,}; all with --json", highlight=False)
-    if any(value["groups"] < value["scored"] for value in values):
-        print_notes(console, ["means over groups of a task, a model and a step; a group's rows count once together"])
-    if few := [value["tasks"] for value in shown if value["few"] and value["tasks"] > 1]:
-        console.print(
-            f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %", highlight=False
-        )
-
-
-def _reasons(check: "CheckSummary") -> str:
-    if check.broken:  # the problems have it
-        return "it cannot run"
-    shown = [(printable(reason), rows) for reason, rows in top(check.reasons, _REASONS)]
-    more = len(check.reasons) - len(shown)
-    lines = [
-        f"{rows:,}× {reason if len(reason) <= _REASON_WIDTH else reason[: _REASON_WIDTH - 1] + '…'}"
-        for reason, rows in shown
-    ]
-    return "\n".join([*lines, *([f"… {more:,} more"] if more > 0 else [])])
-
-
-def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
-    """Print what each check of a verifier, its steps, its golds and its condition compile to."""
+def explanation_document(verifier: "VerifierSpec") -> Document:
+    """Return what each check of a verifier, its steps, its golds and its condition compile to."""
     from assay.insight.explanation import as_written, explanation
     from assay.spec.check import titled
 
@@ -117,10 +35,8 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
         facts = f"  passes at {verifier.pass_threshold}{combine}  sha256 {verifier.sha256[:12]}"
     else:
         facts = f"  weight {plain(verifier.share.weight)}"
-    version = f"  version {printable(verifier.version)}" if verifier.version else ""
-    console.print(Text.assemble((printable(verifier.id), "bold"), facts, version))
-    if verifier.description:
-        print_line(console, printable(titled(verifier.name, verifier.description)))
+    facts += f"  version {verifier.version}" if verifier.version else ""
+    described = [titled(verifier.name, verifier.description)] if verifier.description else []
     rows = []
     for entry in explanation(verifier):
         indent = "  " * entry["depth"]
@@ -130,7 +46,8 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
         named = [("on", part) for part in entry["on"]] + [(part["param"], part) for part in entry["golds"]]
         named += [(name, part) for field, name in (("gold_on", "goldOn"), ("when", "when")) for part in entry[field]]
         rows += [[f"{indent}  {name}: {as_written(part['what'])}", "", "", part["runs_as"]] for name, part in named]
-    print_table(console, dict.fromkeys(("check", "type", "weight", "runs as"), False), rows)
+    table = Table(dict.fromkeys(("check", "type", "weight", "runs as"), False), rows, spare=("type", "weight"))
+    return Document("assay explain", [Lines(described, f"{verifier.id}{facts}"), table])
 
 
 def _role(entry: Mapping[str, Any]) -> str:
@@ -139,81 +56,61 @@ def _role(entry: Mapping[str, Any]) -> str:
     return " ".join([role, *marks, *([] if entry["threshold"] is None else [f"threshold {plain(entry['threshold'])}"])])
 
 
-def print_listing(
-    console: Console, listing: Sequence[dict[str, Any]], named: Mapping[str, Sequence[str]] | None = None
-) -> None:
-    """Print check types, groups, steps and normalizers with their parameters, and lists of names under a heading each."""
-    kind = "check"
-    for entry in listing:
-        if entry.get("kind", kind) != kind:
-            kind = entry["kind"]
-            console.print(Text(f"\n# {kind}s", "bold"))
-        _print_entry(console, entry)
-    for heading, names in (named or {}).items():
-        console.print(Text(heading, "bold"))
-        print_line(console, f"  {', '.join(map(printable, names))}")
+def listing_document(
+    listing: Sequence[dict[str, Any]],
+    named: Mapping[str, Sequence[str]] | None = None,
+    examples: Callable[[dict[str, Any]], Sequence[str]] | None = None,
+) -> Document:
+    """Return check types, groups, steps and normalizers with their parameters, and lists of names under a heading each."""
+    blocks = []
+    for kind, entries in groupby(listing, key=lambda entry: str(entry.get("kind", "check"))):
+        blocks += [Lines((), f"# {kind}{'' if examples else 's'}")] if examples or kind != "check" else []
+        for entry in entries:
+            title = " ".join([entry["type"], *(f"({alias})" for alias in entry["aliases"])])
+            lines = [f"  {entry['summary']}", *(_param(param, entry.get("value")) for param in entry["params"])]
+            lines += [f"  example  {example}" for example in (examples(entry) if examples else ())]
+            blocks.append(Lines(lines, title))
+    blocks += [Lines([f"  {', '.join(names)}"], heading) for heading, names in (named or {}).items()]
+    return Document("assay checks", blocks)
 
 
-def print_entries(console: Console, entries: Sequence[dict[str, Any]], checks: "Sequence[type[Check]]") -> None:
-    """Print check types, groups, steps and normalizers with their parameters and examples."""
-    from assay.spec.listing import examples_of
-
-    for entry in entries:
-        console.print(Text(f"# {entry['kind']}", "bold"))
-        _print_entry(console, entry)
-        for example in examples_of(entry, checks):
-            print_line(console, f"  example  {example}")
+def _param(param: Mapping[str, Any], value: Any) -> str:
+    aliases = f" (or {', '.join(param['also'])})" if param["also"] else ""
+    default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
+    beside = " (the value of the name)" if value == param["name"] else ""
+    return f"  - {param['name']}{aliases}: {param['type']}{default}{beside} {param['description']}"
 
 
-def _print_entry(console: Console, entry: dict[str, Any]) -> None:
-    title = " ".join([entry["type"], *(f"({alias})" for alias in entry["aliases"])])
-    console.print(Text(title, "bold"))
-    print_line(console, f"  {entry['summary']}")
-    for param in entry["params"]:
-        aliases = f" (or {', '.join(param['also'])})" if param["also"] else ""
-        default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
-        beside = " (the value of the name)" if entry.get("value") == param["name"] else ""
-        print_line(console, f"  - {param['name']}{aliases}: {param['type']}{default}{beside} {param['description']}")
-
-
-def print_presets(console: Console, presets: "Sequence[Preset]") -> None:
-    """Print how each preset is recognised, and what it reads."""
+def presets_document(presets: "Sequence[Preset]") -> Document:
+    """Return how each preset is recognised, and what it reads."""
+    blocks = []
     for preset in presets:
-        print_line(console, (printable(preset.name), "bold"), f"  {printable(preset.title)}")
-        signature = ", ".join(preset.signature.required)
         without = f"; without {', '.join(preset.signature.absent)}" if preset.signature.absent else ""
-        lines = [f"recognised by {signature}{without}", *(preset.described() or ["read as it is"])]
+        lines = [f"recognised by {', '.join(preset.signature.required)}{without}"]
+        lines += preset.described() or ["read as it is"]
         lines += [f"unscored where {rule.path} reports a failure" for rule in preset.unscored]
         lines += [f"only the first {preset.first_only} of a file"] if preset.first_only else []
-        for line in (*lines, *(f"note: {note}" for note in preset.notes)):
-            print_line(console, f"  {printable(line)}")
+        lines += [f"note: {note}" for note in preset.notes]
+        blocks.append(Lines([f"  {line}" for line in lines], f"{preset.name}  {preset.title}"))
+    return Document("assay presets", blocks)
 
 
-def print_bench(console: Console, bench: "Bench") -> None:
-    """Print what a verifier costs, the slowest checks first."""
+def bench_document(bench: "Bench") -> Document:
+    """Return what a verifier costs, the slowest checks first."""
+    rows, alone = counted(bench.rows, "row"), counted(bench.alone_rows, "row")
     loop = f"{count(bench.loop_seconds / bench.loop_rows * 1e9)} ns per row, on {counted(bench.loop_rows, 'row')}"
-    for line in (
-        f"{counted(bench.rows, 'row')} · {speed(bench.rows_per_second)} · {speed(bench.mb_per_second, 'MB')} of text",
+    facts = [
+        f"{rows} · {speed(bench.rows_per_second)} · {speed(bench.mb_per_second, 'MB')} of text",
         f"{number(bench.times_floor)} × reading the column ({seconds(bench.floor_seconds)})",
         f"{number(bench.times_faster_than_loop)} × as fast as the loop over rows ({loop})",
-    ):
-        print_line(console, line)
-    print_table(
-        console,
-        {"check": False, "type": False, "ns/row": True, "runs as": False},
-        ([check.id, check.type, count(check.ns_per_row), check.runs_as] for check in bench.checks),
-    )
-    print_notes(console, bench.notes)
-    if bench.rows < _FEW_ROWS:
-        rows = counted(bench.rows, "row")
-        console.print(
-            f"note: with {rows}, this is mostly the fixed cost of a run; measure on more rows", highlight=False
-        )
-    print_line(
-        console,
-        f"Each check by itself, on {counted(bench.alone_rows, 'row')} in memory, minus the {count(bench.base_ns_per_row)} ns/row "
-        "of a plan whose check does nothing; work that checks share is counted in each.",
-    )
+    ]
+    cells = [[check.id, check.type, count(check.ns_per_row), check.runs_as] for check in bench.checks]
+    few = f"with {rows}, this is mostly the fixed cost of a run; measure on more rows"
+    notes = [f"note: {note}" for note in (*bench.notes, *([few] if bench.rows < _FEW_ROWS else []))]
+    fact = f"Each check by itself, on {alone} in memory, minus the {count(bench.base_ns_per_row)} ns/row "
+    fact += "of a plan whose check does nothing; work that checks share is counted in each."
+    table = Table({"check": False, "type": False, "ns/row": True, "runs as": False}, cells, spare=("type",))
+    return Document("assay bench", [Lines(facts), table, Lines([*notes, fact])])
 
 
 _TEXT_LINES, _GOLD_LINES = 12, 3

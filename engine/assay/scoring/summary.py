@@ -1,11 +1,10 @@
-"""The numbers of a run, added up batch by batch; as text and as HTML, what comes from data is escaped."""
+"""The numbers of a run, added up batch by batch, and as a document."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -20,17 +19,22 @@ from assay.aggregating.columns import (
     remark_column,
 )
 from assay.aggregating.pipeline import may_err, one_reason, short_expr
+from assay.aggregating.templates import templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import counted, printable, top
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
-from assay.writing.numbers import number, percent
+from assay.writing.documents import Document, Lines, Table
+from assay.writing.numbers import count, interval, number, percent, speed
 
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
-_CHECKS_SHOWN, _NOTES_SHOWN, _REASON_WIDTH = 60, 10, 100
+_TEMPLATES, _EXAMPLES, _REASON_WIDTH = 3, 3, 70
+_ROWS_SHOWN, _NOTES_SHOWN, _VALUES = 60, 20, 20
+_ROOT = 16
+"""Digits of the root that are shown."""
 _REASONS_KEPT = 10_000
-"""Maximum number of distinct reasons per check: a task table may hold any number of messages."""
+"""Maximum number of distinct reasons per check: a task table may hold any number of messages. Others count as their template."""
 
 _ROUNDING = 1e-9
 """Relative difference between a mean and a minimum that the order of additions may cause."""
@@ -113,12 +117,45 @@ class CheckSummary:
         _add(self.reasons, other.reasons)
         _add(self.remarks, other.remarks)
 
+    @property
+    def by_template(self) -> list[dict[str, Any]]:
+        """The reasons by template, the most frequent first, each with its most frequent reasons."""
+        examples: dict[str, Counter[str]] = {}
+        for words, (reason, rows) in zip(templates(self.reasons), self.reasons.items(), strict=True):
+            examples.setdefault(words, Counter())[reason] += rows
+        counts = Counter({words: reasons.total() for words, reasons in examples.items()})
+        return [
+            {
+                "template": words,
+                "rows": rows,
+                "examples": [
+                    {"reason": reason, "rows": often}
+                    for reason, often in top(examples[words], _EXAMPLES + 1)
+                    if reason != words
+                ][:_EXAMPLES],
+            }
+            for words, rows in top(counts, len(counts))
+        ]
+
+    @property
+    def words(self) -> str:
+        """The most frequent reasons, a line each; examples of the first are indented."""
+        if self.broken:  # the problems have it
+            return "it cannot run"
+        shown = self.by_template
+        lines = [f"{count(reason['rows'])}× {_short(reason['template'])}" for reason in shown[:_TEMPLATES]]
+        if shown:
+            lines[1:1] = [
+                f"  {count(example['rows'])}× {_short(example['reason'])}" for example in shown[0]["examples"]
+            ]
+        return "\n".join([*lines, *([f"… {more:,} more"] if (more := len(shown) - _TEMPLATES) > 0 else [])])
+
     def as_json(self) -> dict[str, Any]:
-        """Return JSON data, with the five most frequent reasons."""
-        reasons = [{"reason": reason, "rows": rows} for reason, rows in top(self.reasons, _REASONS_SHOWN)]
+        """Return JSON data, with the five most frequent templates of reasons."""
+        reasons = self.by_template
         numbers = {name: getattr(self, name) for name in ("id", "type", "weight", "mean", "failures", "errors")}
-        more = len(self.reasons) - len(reasons)
-        return numbers | {"reasons": reasons} | ({"more_reasons": more} if more else {})
+        more = len(reasons) - _REASONS_SHOWN
+        return numbers | {"reasons": reasons[:_REASONS_SHOWN]} | ({"more_reasons": more} if more > 0 else {})
 
 
 @dataclass(repr=False)
@@ -167,51 +204,47 @@ class Summary:
     by: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        lines = [self.headline, *self._said()]
-        rows = [*self._shown()]
-        width = max((len(name) for name, *_ in rows), default=0)
-        lines += [
-            f"  {name:{width}}  {mean:>6}  {counted(failures, 'failure')}{reason}"
-            for name, mean, failures, reason in rows
-        ]
-        if (more := len(self.checks) - len(rows)) > 0:
-            lines.append(f"  … and {counted(more, 'check')} more")
-        return "\n".join(lines)
+        return printable(self.headline)
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("check", "mean", "failures", "most frequent reason"))
-        rows = [
-            f'<tr><th scope="row">{escape(name)}</th><td>{mean}</td><td>{failures:,}</td>'
-            f"<td>{escape(reason.strip())}</td></tr>"
-            for name, mean, failures, reason in self._shown()
+        return self.document().fragment(rows=_ROWS_SHOWN)
+
+    def document(self) -> Document:
+        """Return what people read of a run: its problems, numbers, checks with their most frequent reasons, groups, and notes."""
+        checks = [[check.id, number(check.mean), count(check.failures), check.words] for check in self.checks]
+        columns = {"check": False, "mean": True, "failures": True, "most frequent reasons": False}
+        where = {None: "not written; name a file with --out", "-": "standard output"}.get(self.out, self.out or "")
+        notes = [f"note: {note}" for note in self.notes[:_NOTES_SHOWN]]
+        notes += [f"… {counted(more, 'more note')}"] if (more := len(self.notes) - _NOTES_SHOWN) > 0 else []
+        head = f"{self.headline} · {speed(self.rows_per_second)}" if self.seconds else self.headline
+        blocks = [
+            Lines([*self.troubles, *(f"warning: {doubt}" for doubt in self.doubts), head]),
+            *([Table(columns, checks)] if checks else []),
+            *([Lines(self._error_lines())] if self.errors else []),
+            *(block for name, values in self.by.items() for block in _by_document(name, values)),
+            Lines([*notes, f"rewards: {where}{f' (root {self.root[:_ROOT]})' if self.root else ''}"]),
         ]
-        if (more := len(self.checks) - len(rows)) > 0:
-            rows.append(f'<tr><td colspan="4">… and {counted(more, "check")} more</td></tr>')
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self._said())
-        return (
-            f"<p><strong>{escape(self.headline)}</strong></p>{f'<ul>{lines}</ul>' if lines else ''}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return Document("assay score", blocks)
+
+    @property
+    def troubles(self) -> list[str]:
+        """The problems and the minimums that were not reached, as lines; why a check is broken is known from a warning."""
+        known = tuple(f": {check.broken}" for check in self.checks if check.broken)
+        problems = (
+            next((problem.removesuffix(end) for end in known if problem.endswith(end)), problem)
+            for problem in self.problems
         )
+        return [*(f"problem: {problem}" for problem in problems), *(f"not reached: {words}" for words in self.unmet)]
 
-    def _said(self) -> list[str]:
-        errors, notes = [f"{counted(self.errors, 'row')} with an error"] if self.errors else [], self.notes
-        more = [f"… and {counted(len(notes) - _NOTES_SHOWN, 'note')} more"] if len(notes) > _NOTES_SHOWN else []
-        lines = [
-            *(f"problem: {problem}" for problem in self.problems),
-            *(f"not reached: {words}" for words in self.unmet),
-            *errors,
-            *(f"note: {note}" for note in notes[:_NOTES_SHOWN]),
-            *more,
-        ]
-        return [*map(printable, lines)]
-
-    def _shown(self) -> Iterator[tuple[str, str, int, str]]:
-        for check in self.checks[:_CHECKS_SHOWN]:
-            mean, reason = number(check.mean), ""
-            for often, rows in top(check.reasons, 1):
-                text = printable(often)
-                reason = f"  {rows:,}× {text if len(text) <= _REASON_WIDTH else text[: _REASON_WIDTH - 1] + '…'}"
-            yield printable(check.id), mean, check.failures, reason
+    def _error_lines(self) -> list[str]:
+        have, shown = "has" if self.errors == 1 else "have", top(self.unscored, _REASONS_SHOWN)
+        lines = [f"{counted(self.errors, 'row')} {have} an error:"]
+        lines += [f"  {check.id}: {count(check.errors)}" for check in self.checks if check.errors]
+        lines += [f"  unscored, {reason}: {count(rows)}" for reason, rows in shown]
+        if (more := len(self.unscored) - len(shown)) > 0:
+            rows = self.rows - self.scored - sum(rows for _, rows in shown)
+            lines.append(f"  unscored, {counted(more, 'other reason')}: {count(rows)}")
+        return lines
 
     @classmethod
     def of(cls, plan: Plan) -> "Summary":
@@ -420,9 +453,37 @@ def _without_task(reasons: pl.Series) -> int:
 
 
 def _add(counts: Counter[str], more: Counter[str]) -> None:
+    rest: Counter[str] = Counter()
     for reason, rows in more.items():
-        if reason in counts or len(counts) < _REASONS_KEPT:
-            counts[reason] += rows
+        (counts if reason in counts or len(counts) < _REASONS_KEPT else rest)[reason] += rows
+    for words, rows in zip(templates(rest), rest.values(), strict=True) if rest else ():
+        if words in counts or len(counts) < 2 * _REASONS_KEPT:
+            counts[words] += rows
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _REASON_WIDTH else text[: _REASON_WIDTH - 1] + "…"
+
+
+def _by_document(name: str, values: Sequence[Mapping[str, Any]]) -> list[Lines | Table]:
+    worst = sorted(values, key=lambda value: (value["mean_reward"] is None, value["mean_reward"] or 0.0))
+    shown = values if len(values) <= _VALUES else worst[:_VALUES]
+    rows = [
+        [
+            "–" if value["value"] is None else str(value["value"]),
+            *(count(value["rows"]), count(value["tasks"])),
+            f"{number(value['mean_reward'])} {interval(value['mean_reward_ci95'])}".rstrip(),
+            f"{percent(value['pass_rate'])} {interval(value['pass_rate_ci95'], of_shares=True)}".rstrip(),
+        ]
+        for value in shown
+    ]
+    numbers = dict.fromkeys(("rows", "tasks", "mean reward, 95 %", "pass rate, 95 %"), True)
+    lines = [f"… the {len(shown)} least of {len(values):,}; all with --json"] if len(shown) < len(values) else []
+    if any(value["groups"] < value["scored"] for value in values):
+        lines.append("note: means over groups of a task, a model and a step; a group's rows count once together")
+    if few := [value["tasks"] for value in shown if value["few"] and value["tasks"] > 1]:
+        lines.append(f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %")
+    return [Table({name: False, **numbers}, rows, spare=("tasks", "rows")), *([Lines(lines)] if lines else [])]
 
 
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:

@@ -27,16 +27,18 @@ class Table:
         columns: The headings, each with whether its cells are numbers.
         rows: The cells.
         heading: What it is about.
+        spare: Columns that a narrow terminal leaves out, in that order.
     """
 
     columns: Mapping[str, bool]
     rows: Sequence[Sequence[str]]
     heading: str = ""
+    spare: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Quote:
-    """Text from data, as it stands, line breaks and all.
+    """Text from data, or a command, as it stands, line breaks and all; its heading is a line above.
 
     Attributes:
         text: The text.
@@ -93,11 +95,13 @@ def fenced(text: str) -> str:
 
 
 def _as_markdown(block: Lines | Table | Quote) -> str:
+    if isinstance(block, Quote):
+        heading = [f"{escaped(block.heading)}:"] if block.heading else []
+        return "\n\n".join([*heading, fenced(printable(block.text, lines=True))])
     heading = [f"## {escaped(block.heading)}"] if block.heading else []
     if isinstance(block, Lines):
-        return "\n\n".join([*heading, "\n".join(f"- {escaped(line)}" for line in block.lines)])
-    if isinstance(block, Quote):
-        return "\n\n".join([*heading, fenced(printable(block.text, lines=True))])
+        lines = "\n".join(f"- {escaped(line)}" for line in block.lines)
+        return "\n\n".join([*heading, *([lines] if lines else [])])
     rule = ["---:" if is_number else "---" for is_number in block.columns.values()]
     cells = ([escaped(cell.replace("\n", " · ")) for cell in row] for row in block.rows)
     rows = [[escaped(name) for name in block.columns], rule, *cells]
@@ -109,7 +113,8 @@ def _safe(text: str, *, lines: bool = False) -> str:
 
 
 def _as_html(block: Lines | Table | Quote, most: int | None) -> str:
-    heading = f"<h2>{_safe(block.heading)}</h2>\n" if block.heading else ""
+    level = "h3" if isinstance(block, Quote) else "h2"
+    heading = f"<{level}>{_safe(block.heading)}</{level}>\n" if block.heading else ""
     if isinstance(block, Lines):
         return heading + "<ul>" + "".join(f"<li>{_safe(line)}</li>" for line in block.lines) + "</ul>"
     if isinstance(block, Quote):
