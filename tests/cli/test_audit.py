@@ -48,7 +48,7 @@ def test_table_and_json(files):
     assert shown.stdout == ""
     assert "every free probe passes calm" in shown.stderr
     assert (
-        "calm does not see its phrases in disguise: look_alike on 2 of 2 tasks, zero_width on 2 of 2 tasks"
+        "phrases in disguise are not seen by calm: look_alike on 2 of 2 tasks, zero_width on 2 of 2 tasks"
         in shown.stderr
     )
     data = json.loads(run(*files, "--json", "--max-passing", "50%").stdout)

@@ -348,7 +348,7 @@ def test_a_path_that_no_row_has_is_refused_with_a_guess_and_its_readers():
 def test_explain_shows_steps_golds_conditions_and_nested_checks():
     Path("gsm.json").write_text(json.dumps(GSM))
     listed = run("explain gsm.json").stdout
-    heads = [re.split(r"  +", line.rstrip())[0 if line[0] != " " else 1] for line in listed.splitlines()]
+    heads = [re.split(r"  +", line.rstrip())[0 if line[0] != " " else 1] for line in listed.splitlines() if line]
     assert heads[2:] == [
         *(
             "number",
@@ -419,7 +419,7 @@ def test_the_listings_agree_on_the_check_types():
     assert re.findall(r"^\| `(\w+)`", run("checks --markdown").stdout, re.MULTILINE) == listed
     checks, _, rest = run("checks").stdout.partition("functions that rows may name (verifier.fn_name)\n")
     assert re.findall(r"^(\w+)", checks, re.MULTILINE) == listed
-    assert rest == "  contains, exact_match, regex_match, tool_calls_match\nverifier classes (kind)\n  format_only\n"
+    assert rest == "  contains, exact_match, regex_match, tool_calls_match\n\nverifier classes (kind)\n  format_only\n"
 
 
 def test_schema_and_version():

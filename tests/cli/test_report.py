@@ -49,7 +49,7 @@ def test_the_ending_says_what_is_written(rewards, tmp_path, ending):
     out = tmp_path / f"report.{ending}"
     done = run(rewards, "--out", out)
     assert not done.stdout
-    assert "90 rows · mean reward 0.500" in done.stderr
+    assert "90 rows\nmean reward 0.500" in done.stderr
     assert "▲ b never fails" in done.stderr
     assert f"wrote {out}" in done.stderr.replace("\n", "")
     first = out.read_bytes()

@@ -14,12 +14,13 @@ from rich.console import Console
 from waiting import PATIENCE
 
 import assay
-from assay.cli.terminal import print_error, print_table
-from assay.cli.views import print_explanation, print_listing, print_summary
+from assay.cli.terminal import print_document, print_error, print_table
+from assay.cli.views import explanation_document, listing_document
 from assay.errors import printable
 from assay.scoring.summary import CheckSummary, Summary
 from assay.spec.listing import as_json, listing
 from assay.system.stdout import open_console
+from assay.writing.documents import Table
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
 ESCAPED = r"[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
@@ -31,6 +32,10 @@ def shown(show, *what, width=160, **options):
     console = Console(file=io.StringIO(), width=width, **options)
     show(console, *what)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+
+def print_summary(console, summary):
+    print_document(console, summary.document())
 
 
 def child(command, **options):
@@ -108,11 +113,11 @@ def test_a_run_in_numbers():
         out="out/rewards.parquet",
     )
     assert shown(print_summary, summary) == (
-        "1,500 rows · mean reward 0.900 · pass rate 80.0 % · 3,000 rows/s\n"
+        "1,500 rows · mean reward 0.900 · pass rate 80.0 % · 3,000 rows/s\n\n"
         "check      mean  failures  most frequent reasons\n"
         'contains  0.800       300  200× lacks "a"\n'
         "                           100× b\n"
-        "t/long        1         0\n"
+        "t/long        1         0\n\n"
         "note: a note\n"
         "rewards: out/rewards.parquet"
     )
@@ -144,8 +149,8 @@ def test_one_row_is_not_many():
 
 def test_a_run_without_rows_has_dashes_for_numbers():
     found = shown(print_summary, Summary([check()], []))
-    assert found.splitlines()[0] == "0 rows · mean reward – · pass rate – · – rows/s"
-    assert found.splitlines()[2].split() == ["c", "–", "0"]
+    assert found.splitlines()[0] == "0 rows · mean reward – · pass rate –"
+    assert found.splitlines()[3].split() == ["c", "–", "0"]
     assert "nan" not in found.lower()
 
 
@@ -161,13 +166,17 @@ def test_where_the_rewards_are(out, said):
     assert shown(print_summary, Summary([], [], out=out), width=20).endswith(said)
 
 
-def test_reasons_are_cut_to_three_of_seventy_characters():
-    reasons = Counter({"x" * 71: 5, "y" * 70: 4, "z": 3, "q": 2, "r": 1})
-    lines = shown(print_summary, Summary([check(reasons=reasons)], [])).splitlines()[2:6]
-    assert [line[line.index("×") - 1 :] if "×" in line else line.strip() for line in lines] == [
+def test_reasons_are_counted_by_template_and_cut_to_three_of_seventy_characters():
+    numbers = Counter({f"the number is {n}, expected {n + 1}": n for n in range(1, 9)})
+    reasons = numbers + Counter({"x" * 71: 5, "y" * 70: 4, 'lacks "z"': 3, "q": 2})
+    lines = shown(print_summary, Summary([check(reasons=reasons)], [])).splitlines()[3:10]
+    assert [line.split("0  ", 1)[-1].strip() for line in lines] == [
+        "36× the number is …, expected …",
+        "8× the number is 8, expected 9",
+        "7× the number is 7, expected 8",
+        "6× the number is 6, expected 7",
         "5× " + "x" * 69 + "…",
         "4× " + "y" * 70,
-        "3× z",
         "… 2 more",
     ]
 
@@ -198,8 +207,8 @@ def test_an_explanation_says_what_runs_where():
             {"id": "odd", "type": "[bold]\u202e"},
         ],
     }
-    found = shown(print_explanation, assay.load_verifier(spec), width=200)
-    first, head, *rows = found.splitlines()
+    found = shown(print_document, explanation_document(assay.load_verifier(spec)), width=200)
+    first, _, head, *rows = found.splitlines()
     assert first.startswith("[red]v  passes at 0.5  sha256 ")
     assert head.split() == ["check", "type", "weight", "runs", "as"]
     words = [row.split(maxsplit=3) for row in rows]
@@ -212,7 +221,7 @@ def test_an_explanation_says_what_runs_where():
 
 
 def test_the_listing_shows_every_type_with_its_params():
-    found = shown(print_listing, as_json(), width=80)
+    found = shown(print_document, listing_document(as_json()), width=80)
     assert found.startswith("task_expectations\n")
     assert "contains (must_contain)\n" in found
     assert "\n  - value (or text): string " in found
@@ -222,7 +231,7 @@ def test_the_listing_shows_every_type_with_its_params():
 
 
 def test_the_listing_has_a_heading_for_each_kind_but_the_first():
-    found = shown(print_listing, listing(), width=80)
+    found = shown(print_document, listing_document(listing()), width=80)
     assert [line for line in found.splitlines() if line.startswith("#")] == [
         "# groups",
         "# scorers",
@@ -257,23 +266,54 @@ def test_no_color_means_no_colour(command):
     assert not re.search(COLOUR, seen)
 
 
-ROWS = [["Infinity-Instruct-3M-0613-Llama3-70B", "1,234,567", "167:33:605"], ["elm\x1b[31m", "–", "0:0:1"]]
+NAME = "Infinity-Instruct-3M-0613-Llama3-70B"
+WHY = "the number is 18 and not what was expected, for the text ends before it"
+TABLE = Table(
+    {"model": False, "rows": True, "won:tied:lost": True, "why": False},
+    [[NAME, "1,234,567", "167:33:605", WHY], ["elm\x1b[31m", "–", "0:0:1", ""]],
+    spare=("won:tied:lost", "rows"),
+)
 
 
-@pytest.mark.parametrize("width", [1, 20, 40, 80, 200])
-def test_numbers_are_never_cut_and_names_are_folded(width):
+def printed(table, width, **options):
     text = io.StringIO()
-    print_table(Console(file=text, width=width), {"model": False, "rows": True, "won:tied:lost": True}, ROWS)
-    shown = text.getvalue()
-    assert all(cell in shown for row in ROWS for cell in row[1:])
-    assert "won:tied:lost" in shown
-    names = "".join(line[:16].rstrip() for line in shown.splitlines()) if width < 60 else shown
-    assert ROWS[0][0] in names
-    assert "\x1b" not in shown
-    assert r"elm\x1b[31m" in names
+    print_table(Console(file=text, width=width), table, **options)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_no_number_is_split_and_no_line_is_longer_than_the_terminal(width):
+    found = printed(TABLE, width)
+    assert all(len(line) <= width and line == line.rstrip() for line in found.splitlines())
+    assert "\x1b" not in found
+    assert {"1,234,567", "167:33:605", "0:0:1"} <= {*found.split()}
+    assert {*WHY.split()} <= {*found.split()}
+
+
+@pytest.mark.parametrize(
+    ("width", "columns", "lines"),
+    [
+        (200, {"model": False, "rows": True, "won:tied:lost": True, "why": False}, 3),  # as it is
+        (100, {"model": False, "rows": True, "won:tied:lost": True, "why": False}, 7),  # texts are folded
+        (80, {"model": False, **dict.fromkeys("abcdef", True), "rows": True, "won:tied:lost": True}, 6),
+        (79, {"model": False, **dict.fromkeys("abcdefghij", True), "rows": True}, 25),  # stacked
+    ],
+)
+def test_a_table_gives_up_width_step_by_step(width, columns, lines):
+    cells = {"model": NAME, "rows": "1,234,567", "won:tied:lost": "167:33:605", "why": WHY}
+    table = Table(columns, [[cells.get(name, "0.526") for name in columns]] * 2, spare=("won:tied:lost",))
+    found = printed(table, width).splitlines()
+    assert max(map(len, found)) <= width
+    assert len(found) == lines
+    assert ("… won:tied:lost: --json" in found) == (width == 80)
+
+
+def test_rows_beyond_those_shown_are_counted():
+    many = Table({"n": True}, [[str(at)] for at in range(100)])
+    assert printed(many, 80).splitlines()[-2:] == ["59", "… 40 rows: --json"]
+    assert printed(many, 80, rows=None).splitlines()[-1] == "99"
+    assert "… 4,700 more" in printed(Table({"n": False}, [["x" * 5_000]]), 80)
 
 
 def test_a_table_without_rows_has_its_headings():
-    text = io.StringIO()
-    print_table(Console(file=text, width=80), {"model": False, "rows": True}, [])
-    assert text.getvalue().split() == ["model", "rows"]
+    assert printed(Table({"model": False, "rows": True}, []), 80).split() == ["model", "rows"]

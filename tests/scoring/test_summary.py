@@ -143,8 +143,21 @@ def test_a_limit_and_an_output_are_part_of_the_numbers(tmp_path):
 def test_the_most_frequent_come_first_and_equals_in_order_of_the_alphabet():
     counts = Counter({"d": 1, "b": 2, "c": 1, "a": 2, "e": 9})
     assert top(counts, 4) == [("e", 9), ("a", 2), ("b", 2), ("c", 1)]
-    many = CheckSummary("c", "contains", 1.0, reasons=Counter({f"reason {n}": 1 for n in range(9)}))
-    assert [one["reason"] for one in many.as_json()["reasons"]] == [f"reason {n}" for n in range(5)]
+    many = CheckSummary("c", "contains", 1.0, reasons=Counter(dict.fromkeys("hgfedcbai", 1)))
+    assert [one["template"] for one in many.as_json()["reasons"]] == [*"abcde"]
+    assert many.as_json()["more_reasons"] == 4
+
+
+def test_reasons_are_counted_by_template_however_many_there_are(monkeypatch):
+    monkeypatch.setattr("assay.scoring.summary._REASONS_KEPT", 3)
+    spec = {"id": "v", "checks": [{"type": "number", "value": 7}]}
+    texts = [str(at % 10) for at in range(100)] + ["none"]
+    check = assay.score_file({"completion": texts}, spec).checks[0]
+    assert len(check.reasons) <= 5
+    [first, second] = check.as_json()["reasons"]
+    assert (first["template"], first["rows"]) == ("the number is …, expected …", 90)
+    assert {example["rows"] for example in first["examples"]} == {10}
+    assert (second["rows"], second["examples"]) == (1, [])
 
 
 def test_rewards_whose_sum_no_float_holds_have_no_mean_and_end_no_run(tmp_path):

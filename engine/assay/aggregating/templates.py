@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from assay.errors import encodable
 from assay.steps.numbers import NUMBER_VALUE
 
 _QUOTED = r'(?s)"(?:[^"\\]|\\.)*"'
@@ -18,9 +19,8 @@ def template_expr(text: pl.Expr) -> pl.Expr:
 
 def templates(texts: Iterable[str]) -> list[str]:
     """Return reasons or errors with their quoted texts and numbers as ``…``: ``the number is …, expected …``."""
-    return (
-        pl.Series("text", list(texts), pl.String).to_frame().select(template_expr(pl.col("text"))).to_series().to_list()
-    )
+    frame = pl.DataFrame({"text": [*map(encodable, texts)]}, schema={"text": pl.String})
+    return frame.select(template_expr(pl.col("text"))).to_series().to_list()
 
 
 def template(text: str) -> str:

@@ -1,6 +1,7 @@
 """Commands about results: what rewards say, how two of them differ, and whether they can be trusted."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +14,9 @@ from assay.errors import (
     FailedRunError,
     InputError,
     UsageError,
-    counted,
     did_you_mean,
     likely_ending,
     listed,
-    printable,
     shown_path,
 )
 from assay.options import (
@@ -37,7 +36,6 @@ from assay.options import (
 from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
-    from assay.insight.reports.reporting import Report
     from assay.writing.documents import Document
 
 ResultPath = Annotated[
@@ -99,7 +97,13 @@ def report(
     result: ResultPath,
     *,
     out: Annotated[
-        str | None, option("Write .html, .md or .json. [default: Markdown on stdout]", "PATH", "--out", "-o")
+        str | None,
+        option(
+            "Write .html, .md or .json. [default: Markdown on stdout; at a terminal, what matters most]",
+            "PATH",
+            "--out",
+            "-o",
+        ),
     ] = None,
     kind: Annotated[
         str | None, option("What to write. [default: as --out ends, else md]", "html|md|json", "--format")
@@ -109,6 +113,8 @@ def report(
     **options: Any,
 ) -> None:
     """Report on rewards: what each check is worth, which say the same, by model, task and step, and rows worth reading."""
+    from assay.cli.terminal import print_document
+    from assay.insight.reports.document import brief_document
     from assay.insight.reports.reporting import report as look
 
     path = None if out is None else Path(out)
@@ -117,45 +123,35 @@ def report(
         check_new(path, overwrite=overwrite)
     with to_stderr().status("reading"):
         found = look(result, **options)
+        data = found.as_json()
         if chosen == "json":
-            written = _json_text(found.as_json()) + "\n"
-        else:
+            written = _json_text(data) + "\n"
+        elif chosen:
             written = found.html() if chosen == "html" else found.markdown()
-    if path is None:
+    if not chosen:
+        on_stdout(partial(print_document, document=brief_document(data)))
+    elif path is None:
         write_data(written)
-        return
-    write_file(path, written)
-    _tell(found, path)
+    else:
+        write_file(path, written)
+        print_document(to_stderr(), brief_document(data, tables=False))
+        say(f"wrote {shown_path(path)}")
 
 
 def _format(path: Path | None, kind: str | None) -> str:
+    """Return what to write; ``""`` for what a terminal shows."""
     if kind is not None and kind not in _FORMATS.values():
         hint = did_you_mean(kind, ("html", "md", "json")) or "Expected html, md or json."
         raise UsageError(f"--format {kind}: unknown.", hint)
     if path is None:
         if kind == "html":
             raise UsageError("--format html needs a file.", "Name one: --out report.html")
-        return kind or "md"
+        return kind or ("" if sys.stdout is not None and sys.stdout.isatty() else "md")
     ending = _FORMATS.get(path.suffix.lower())
     if kind is None and ending is None:
         fact = f"--out {shown_path(path)}: expected a name that ends in .html, .md or .json."
         raise UsageError(fact, likely_ending(path, _ENDINGS))
     return kind or ending or ""
-
-
-def _tell(found: "Report", path: Path) -> None:
-    from assay.insight.reports.markdown import concerns
-    from assay.writing.numbers import interval, number, percent
-
-    data = found.as_json()
-    summary = data["summary"]
-    mean = f"mean reward {number(summary['mean'])} {interval(summary['ci95'])}".strip()
-    say(
-        " · ".join([counted(summary["rows"], "row"), mean, f"pass {percent(summary['pass_rate'])}"]),
-        *(f"▲ {concern}" for concern in concerns(data)[:10]),
-        *(f"note: {printable(note)}" for note in data["notes"]),
-        f"wrote {shown_path(path)}",
-    )
 
 
 @command(

@@ -22,15 +22,16 @@ from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.aggregating.templates import templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
-from assay.errors import counted, printable, top
+from assay.errors import counted, top
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.writing.documents import Document, Lines, Table
+from assay.writing.notebooks import Displayed
 from assay.writing.numbers import count, interval, number, percent, speed
 
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
 _TEMPLATES, _EXAMPLES, _REASON_WIDTH = 3, 3, 70
-_ROWS_SHOWN, _NOTES_SHOWN, _VALUES = 60, 20, 20
+_NOTES_SHOWN, _VALUES = 20, 20
 _ROOT = 16
 """Digits of the root that are shown."""
 _REASONS_KEPT = 10_000
@@ -142,12 +143,13 @@ class CheckSummary:
         """The most frequent reasons, a line each; examples of the first are indented."""
         if self.broken:  # the problems have it
             return "it cannot run"
-        shown = self.by_template
-        lines = [f"{count(reason['rows'])}× {_short(reason['template'])}" for reason in shown[:_TEMPLATES]]
-        if shown:
-            lines[1:1] = [
-                f"  {count(example['rows'])}× {_short(example['reason'])}" for example in shown[0]["examples"]
-            ]
+        shown, lines = self.by_template, list[str]()
+        for reason in shown[:_TEMPLATES]:
+            examples = reason["examples"]
+            is_alone = len(examples) == 1 and examples[0]["rows"] == reason["rows"]
+            lines.append(_times(reason["rows"], examples[0]["reason"] if is_alone else reason["template"]))
+            if len(lines) == 1 and not is_alone:
+                lines += [f"  {_times(example['rows'], example['reason'])}" for example in examples]
         return "\n".join([*lines, *([f"… {more:,} more"] if (more := len(shown) - _TEMPLATES) > 0 else [])])
 
     def as_json(self) -> dict[str, Any]:
@@ -159,7 +161,7 @@ class CheckSummary:
 
 
 @dataclass(repr=False)
-class Summary:
+class Summary(Displayed):
     """The numbers of a run.
 
     Attributes:
@@ -203,14 +205,7 @@ class Summary:
     gates: list[Gate] = field(default_factory=list)
     by: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return printable(self.headline)
-
-    def _repr_html_(self) -> str:
-        return self.document().fragment(rows=_ROWS_SHOWN)
-
-    def document(self) -> Document:
-        """Return what people read of a run: its problems, numbers, checks with their most frequent reasons, groups, and notes."""
+    def _document(self) -> Document:
         checks = [[check.id, number(check.mean), count(check.failures), check.words] for check in self.checks]
         columns = {"check": False, "mean": True, "failures": True, "most frequent reasons": False}
         where = {None: "not written; name a file with --out", "-": "standard output"}.get(self.out, self.out or "")
@@ -461,8 +456,8 @@ def _add(counts: Counter[str], more: Counter[str]) -> None:
             counts[words] += rows
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _REASON_WIDTH else text[: _REASON_WIDTH - 1] + "…"
+def _times(rows: int, reason: str) -> str:
+    return f"{count(rows)}× {reason if len(reason) <= _REASON_WIDTH else reason[: _REASON_WIDTH - 1] + '…'}"
 
 
 def _by_document(name: str, values: Sequence[Mapping[str, Any]]) -> list[Lines | Table]:

@@ -35,9 +35,10 @@ def report_document(report: Mapping[str, Any]) -> Document:
     return Document(title(report), blocks)
 
 
-def brief_document(report: Mapping[str, Any]) -> Document:
+def brief_document(report: Mapping[str, Any], *, tables: bool = True) -> Document:
     """Return what a terminal shows of a report: facts, what needs a look, with the commands that show the rows, and checks."""
-    return Document(title(report), [Lines([title(report)]), *_head(report), *_checks(report), *_notes(report)])
+    checks = _checks(report) if tables else []
+    return Document(title(report), [Lines([title(report)]), *_head(report), *checks, *_notes(report)])
 
 
 def label(value: Any) -> str:
@@ -73,6 +74,37 @@ def headline(report: Mapping[str, Any]) -> list[str]:
     return [*facts, "✓ inputs sealed"] if provenance["sealed"] else facts
 
 
+def concerns(report: Mapping[str, Any]) -> list[str]:
+    """Return what needs a look, in a phrase each."""
+    return [*_of_rows(report), *_of_checks(report), *_of_pairs(report)]
+
+
+def _of_rows(report: Mapping[str, Any]) -> Iterator[str]:
+    summary, drift = report["summary"], report["drift"]
+    if summary["unscored"]:
+        yield f"{count(summary['unscored'])} of {counted(summary['rows'], 'row')} unscored"
+    if summary["errors"]:
+        yield f"{counted(summary['errors'], 'row')} with errors"
+    if (summary["flat"] or 0) >= 0.8 and summary["compared_groups"] >= 8:  # noqa: PLR2004  (as the tripwire)
+        yield f"{percent(summary['flat'])} of groups are flat"
+    if drift and drift["p"] is not None and drift["p"] < 0.05 and drift["difference"] < 0:  # noqa: PLR2004
+        yield f"rewards fall over the steps ({change(drift['difference'])})"
+
+
+def _of_checks(report: Mapping[str, Any]) -> Iterator[str]:
+    for check in report["checks"]:
+        if check["status"] not in ("ok", "few rows"):
+            yield f"{label(check['name'])} {check['status']}"
+        if check["errors"]:
+            yield f"{label(check['name'])} has errors in {counted(check['errors'], 'row')}"
+
+
+def _of_pairs(report: Mapping[str, Any]) -> Iterator[str]:
+    for pair in report["pairs"]:
+        if pair["redundant"]:
+            yield f"{label(pair['a'])} ≈ {label(pair['b'])} redundant (phi {number(pair['phi'])})"
+
+
 def command_of(finding: Mapping[str, Any], result: str) -> str:
     """Return the command that shows the rows of a finding."""
     options = [
@@ -95,12 +127,14 @@ def _head(report: Mapping[str, Any]) -> Iterator[Lines | Quote]:
     facts += [f"unscored {count(summary['unscored'])}", f"errors {count(summary['errors'])}"]
     facts += [] if summary["flat"] is None else [f"flat groups {percent(summary['flat'])}"]
     yield Lines([" · ".join(headline(report)), " · ".join(facts)])
-    findings = report["findings"]
+    findings = report.get("findings", ())
     for finding in findings[:_FINDINGS]:
         yield Lines([finding["text"]], f"▲ {finding['title']}")
         yield Quote(command_of(finding, report["provenance"]["name"]))
     if (more := len(findings) - _FINDINGS) > 0:
         yield Lines([f"… {counted(more, 'more finding')}: --json"])
+    if "findings" not in report and (looks := concerns(report)):
+        yield Lines([f"▲ {look}" for look in looks], f"Needs a look ({len(looks)})")
 
 
 def _filled(columns: Mapping[str, bool], rows: Sequence[Sequence[str]], **options: Any) -> list[Table]:

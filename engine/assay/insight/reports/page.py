@@ -12,7 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from assay.errors import counted, printable
 from assay.insight.reports import svg
-from assay.insight.reports.markdown import KINDS, concerns, cut, headline, label, multiline, title
+from assay.insight.reports.document import KINDS, concerns, headline, label, multiline, title
+from assay.writing.documents import cut
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 MOST_BYTES = 500_000

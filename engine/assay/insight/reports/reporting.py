@@ -30,6 +30,7 @@ from assay.insight.whatifs import losses
 from assay.names import TEXT
 from assay.options import ReportOptions, documented
 from assay.spec.canonical import forms_of
+from assay.writing.documents import Document
 
 _BITS = 32
 
@@ -131,9 +132,13 @@ class Report:
 
     def markdown(self) -> str:
         """Return the report as Markdown, with tables as GitHub has them."""
-        from assay.insight.reports.markdown import as_markdown
+        return self.document().markdown()
 
-        return as_markdown(self.as_json())
+    def document(self) -> Document:
+        """Return what people read, with ``markdown()``; ``html()`` of the report itself is a page with charts."""
+        from assay.insight.reports.document import report_document
+
+        return report_document(self.as_json())
 
     def html(self) -> str:
         """Return the report as a page: one file that loads nothing, of at most 500 kB."""
