@@ -30,7 +30,7 @@ _FLAGS = (
     "--remote-debugging-pipe",
 )
 
-_KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " ")}
+_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowRight": 39}
 
 
 class Browser:
@@ -115,7 +115,7 @@ class Browser:
 
     def press(self, key):
         """Press a key and let it go."""
-        code, text = _KEYS[key]
+        code, text = _KEYS.get(key) or ord(key.upper()), {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         for kind in ("keyDown", "keyUp"):
             typed = {"text": text} if kind == "keyDown" and text else {}
             self("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)

@@ -2,7 +2,9 @@
 
 import polars as pl
 
-__all__ = ["EVIL", "hostile"]
+import assay
+
+__all__ = ["EVIL", "hostile", "page_data"]
 
 EVIL = (
     '"><script>alert(1)</script><img src=x onerror=alert(1)>',
@@ -40,3 +42,41 @@ def hostile(rows=400, checks=300, size=1_000_000):
     ]
     more = {f"score/{name}": [0.5] * rows for name in verifiers}
     return pl.concat([frame, pl.DataFrame(more | scores)], how="horizontal").with_columns(feedback=pl.Series(feedback))
+
+
+def page_data(result, limit=60, **more):
+    """What the page of a result shows, with its first rows."""
+    overview = assay.report(result).as_json()
+    cards = [card | {"prompt": None, "messages": None, "same_task": []} for card in _cards(result, limit)]
+    frame = result if isinstance(result, pl.DataFrame) else pl.read_parquet(result)
+    overview |= {"heat": _heat(frame, overview["checks"])} if "model" in frame.columns else {}
+    rows = {"total": frame.height, "rows": [_row(card) for card in cards]}
+    data = {"home": "file", "name": "planted", "notes": [], "results": ["rewards.parquet"], "compare": None}
+    return data | {"overview": overview, "rows": rows, "cards": {str(card["row"]): card for card in cards}} | more
+
+
+def _cards(result, limit):
+    for card in assay.show(result, limit=limit).as_json()["cards"]:
+        checks = [{"evidence": None} | check for check in card["checks"]]
+        yield {"sources": {}} | card | {"checks": checks}
+
+
+def _row(card):
+    row = {name: card[name] for name in ("row", "key", "state", "reward")}
+    return row | {"scores": [check["score"] for check in card["checks"]], "read": None, "expected": [], "near": None}
+
+
+def _heat(frame, checks):
+    scores = [pl.col(name) for name in frame.columns if name.startswith("check/")]
+    passes = [(score == 1).sum().alias(f"p{at}") for at, score in enumerate(scores)]
+    scored = [score.count().alias(f"n{at}") for at, score in enumerate(scores)]
+    models = frame.group_by("model", maintain_order=True).agg(pl.len(), pl.col("reward").mean(), *passes, *scored)
+    return {
+        "models": models["model"].to_list(),
+        "checks": [check["name"] for check in checks],
+        "cells": [
+            [{"rows": row[f"n{at}"], "passes": row[f"p{at}"]} for at in range(len(scores))] for row in models.to_dicts()
+        ],
+        "reward": models["reward"].to_list(),
+        "rows": models["len"].to_list(),
+    }

@@ -1,190 +1,282 @@
-"""A report as a page: one file that loads nothing, and in which nothing that comes from data can run."""
+"""The viewer's page: one file that loads nothing, in which nothing that comes from data can run; a server sends the same page.
+
+All that does not depend on what a reader chooses is HTML and SVG from here; the module ``page.js`` adds rows, addresses and keys.
+"""
 
 import base64
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from assay.errors import counted, printable
 from assay.insight.reports import svg
-from assay.insight.reports.document import KINDS, concerns, headline, label, multiline, title
+from assay.insight.reports.document import label, multiline
 from assay.writing.documents import cut
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
-MOST_BYTES = 500_000
+REPORT_FILES = Path(__file__).parent
+"""Where template, style and module are."""
 
-_CHARTED = 60
-"""Most checks in a chart."""
+_SHOWN_FINDINGS, _SHOWN_ROWS, _SHOWN_TEXT, _CHARTED = 8, 20, 2_000, 24
+"""How many findings and rows, how much of a text and how many charts over steps are shown without the module."""
 
+_UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
-@dataclass(frozen=True)
-class _Budget:
-    """How much a page shows; None is no limit.
-
-    Attributes:
-        text: Code points of a text.
-        feedback: Code points of the feedback of a row.
-        examples: Examples of each kind.
-        reasons: Reasons of a check.
-        reason: Code points of a reason.
-        checks: Checks.
-        concerns: Things that need a look.
-    """
-
-    text: int | None = None
-    feedback: int | None = None
-    examples: int = 1_000
-    reasons: int = 10
-    reason: int = 300
-    checks: int = 100_000
-    concerns: int = 30
-
-    @property
-    def note(self) -> str:
-        """What the page leaves out, beside the texts, which say so themselves."""
-        parts = [f"texts after {self.text:,} characters"] if self.text else []
-        parts += [f"all but {self.examples} examples of each kind"] if self.examples < 1_000 else []  # noqa: PLR2004
-        parts += [f"all but {self.reasons} reasons of a check"] if self.reasons < 10 else []  # noqa: PLR2004
-        parts += [f"all but {self.checks} checks"] if self.checks < 100_000 else []  # noqa: PLR2004
-        return f"the page is kept small: it leaves out {', '.join(parts)}; the JSON has all" if parts else ""
+_LEAST_RANGE = 0.1
+"""Rates of a column that are closer than this have nearly one colour."""
 
 
-_BUDGETS = (
-    _Budget(),
-    _Budget(2_000, 2_000),
-    _Budget(2_000, 2_000, 20, 5),
-    _Budget(2_000, 1_000, 8, 3, 200),
-    _Budget(2_000, 1_000, 4, 2, 150),
-    _Budget(1_000, 500, 2, 1, 100),
-    _Budget(500, 300, 1, 0, 100, 300, 20),
-    _Budget(200, 200, 1, 0, 100, 100, 10),
-)
-"""From all to what fits for certain."""
-
-
-def as_page(report: Mapping[str, Any]) -> str:
-    """Return a report as a page of at most 500 kB: where it would be larger texts are cut, then examples left out, with a note.
+def as_page(data: Mapping[str, Any]) -> str:
+    """Return a page about a result, or about two.
 
     Args:
-        report: Its JSON data.
+        data: What the page shows: ``home`` (``file`` or ``server``), ``name``, ``notes``, ``results``, the ``overview`` as a report
+            has it with its ``heat``, ``rows`` and ``cards`` (in a file), and what to ``compare``.
     """
-    template = _environment().get_template("report.html.j2")
-    page = ""
-    found = [example for kind in report["examples"].values() for example in kind]
-    texts = sum(len(example.get(name) or "") for example in found for name in ("text", "feedback", "error"))
-    for budget in _BUDGETS[texts > MOST_BYTES :]:
-        page = template.render(_view(report, budget))
-        if len(page.encode()) <= MOST_BYTES:
-            break
-    return page
+    return _environment().get_template("page.html.j2").render(_view(data))
 
 
-def script_sha256() -> str:
-    """Return the hash of the script by which the page allows it, and no other."""
-    script = _environment().get_template("report.js").render()
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def policy(home: str) -> str:
+    """Return the content security policy of a page in a file or from a server."""
+    rules = [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        f"script-src 'sha256-{_script_sha256()}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+    ]
+    return "; ".join([*rules, *(["connect-src 'self'"] if home == "server" else [])])
+
+
+@cache
+def script() -> Markup:
+    """Return the page's only script, a module."""
+    return Markup("".join((REPORT_FILES / name).read_text("utf-8") for name in ("texts.js", "page.js")))  # noqa: S704  (ours)
+
+
+def _script_sha256() -> str:
+    return base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
 
 
 @cache
 def _environment() -> Environment:
-    loader = FileSystemLoader(Path(__file__).parent)
+    loader = FileSystemLoader(REPORT_FILES)
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, loader=loader, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
+        "change": change,
         "count": count,
         "counted": counted,
-        "exact": _exact,
-        "change": change,
         "interval": interval,
         "label": label,
-        "multiline": multiline,
+        "multiline": partial(multiline, most=_SHOWN_TEXT),
         "number": number,
-        "one_line": _one_line,
+        "one_line": lambda text, most=300: printable(cut(text, most)),
         "p_value": p_value,
         "percent": percent,
+        "plain": plain,
+        "sortable": _sortable,
+        "worth": worth,
     }
+    environment.globals |= {"address": address}
     return environment
 
 
-def _exact(value: float | Sequence[float] | None) -> str:
-    if value is None:
-        return ""
-    return format(value[0] if isinstance(value, Sequence) else value, ".12g")
+def address(**state: Any) -> str:
+    """Return the address of a state of the page."""
+    return "#" + urlencode({name: value for name, value in state.items() if value is not None}, True, quote_via=_quoted)
 
 
-def _one_line(text: str, most: int) -> str:
-    return printable(cut(text, most))
+def _quoted(text: str | bytes, *_: Any) -> str:
+    return quote(text, safe="")
 
 
-def _view(report: Mapping[str, Any], budget: _Budget) -> dict[str, Any]:
-    checks = report["checks"][: budget.checks]
-    check_columns = _with_values(_CHECK_COLUMNS, checks)
-    note = budget.note
+def worth(check: Mapping[str, Any]) -> str:
+    """Return what a check is worth in the reward, such as ``× 3``, ``gate`` or ``penalty 0.1``."""
+    role, weight = check.get("role"), check["weight"]
+    if role == "gate":
+        return "gate"
+    if role == "penalty":
+        return f"penalty {plain(check['penalty'])}"
+    inside = f" in {label(check['group'])}" if role == "member" and check["group"] else ""
+    return "" if weight is None else f"× {plain(weight)}{inside}"
+
+
+def inert(data: Any) -> Markup:
+    """Return JSON in which nothing ends an element of HTML or a line of JavaScript."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_UNSAFE))  # noqa: S704  (of markup it has no character)
+
+
+def _view(data: Mapping[str, Any]) -> dict[str, Any]:
+    overview = data["overview"]
+    findings = overview.get("findings", [])
+    checks = overview["checks"]
     return {
-        "budget": budget,
-        "script_sha256": script_sha256(),
-        "title": title(report),
-        "headline": headline(report),
-        "concerns": concerns(report),
-        "summary": report["summary"],
-        "histogram": _histogram(report["histogram"]),
-        "steps": _steps(report["by"]),
-        "drift": report["drift"],
-        "checks": checks,
-        "checks_in_all": len(report["checks"]),
-        "checks_chart": _checks_chart(checks) if checks else "",
-        "charted": min(len(checks), _CHARTED),
-        "check_columns": check_columns,
-        "check_words": " ".join(f"{column.heading}: {column.meaning}." for column in check_columns if column.meaning),
-        "pairs": report["pairs"],
-        "by": {name: _by(f"by{at}", name, values) for at, (name, values) in enumerate(report["by"].items())},
-        "examples": {KINDS[kind]: list(_shown(found, budget)) for kind, found in report["examples"].items() if found},
-        "made": list(_made(report["provenance"])),
-        "notes": [*report["notes"], *([note] if note else [])],
+        "page": data,
+        "policy": policy(data["home"]),
+        "report": overview,
+        "facts": list(_facts(overview)),
+        "findings": findings[:_SHOWN_FINDINGS],
+        "more_findings": findings[_SHOWN_FINDINGS:],
+        "heat": _heat(overview),
+        "histogram": _histogram(overview["histogram"]),
+        "steps": _steps(overview),
+        "check_columns": _with_values(_CHECK_COLUMNS, checks),
+        "by": {name: _by(values) for name, values in overview["by"].items() if name != "step"},
+        "rows": _first_rows(data),
+        "delta": _delta(data["compare"]) if data["compare"] else None,
+        "made": list(_made(overview["provenance"])),
+        "notes": [*data["notes"], *overview["notes"]],
+        "script": script(),
+        "inert": inert(_for_module(data)),
     }
+
+
+def _facts(overview: Mapping[str, Any]) -> Iterator[str]:
+    yield counted(overview["summary"]["rows"], "row")
+    if models := overview["by"].get("model", {"values": 0})["values"]:
+        yield counted(models, "model")
+    if digests := [
+        verifier["sha256"][:_DIGEST] for verifier in overview["provenance"]["verifiers"] if verifier["sha256"]
+    ]:
+        yield f"spec {label(' '.join(digests))}"
+
+
+_DIGEST = 7
+
+
+def _for_module(data: Mapping[str, Any]) -> dict[str, Any]:
+    overview = data["overview"]
+    checks = [{"name": check["name"], "title": check["title"], "worth": worth(check)} for check in overview["checks"]]
+    models = [entry["of"]["model"] for entry in overview["by"].get("model", {"entries": []})["entries"]]
+    about = {
+        "rows": overview["summary"]["rows"],
+        "checks": checks,
+        "models": models,
+        "tasks": overview["by"].get("task", {"columns": ["task_id", "example_id"]})["columns"],
+        "bins": len(overview["histogram"]["bins"]),
+        "range": overview["histogram"]["range"],
+        "states": overview["summary"]["passed"] is not None,
+    }
+    return {name: data.get(name) for name in ("home", "results", "rows", "cards")} | {"about": about}
+
+
+def _heat(overview: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the table of pass rates: one for each model, or one for all rows."""
+    checks, summary, heat = overview["checks"], overview["summary"], overview.get("heat")
+    if heat and heat["models"]:
+        columns = ("models", "cells", "reward", "rows")
+        lines = list(zip(*(heat[name] for name in columns), strict=True))
+    else:
+        cells = [{"rows": check["rows"], "passes": check["rows"] - check["failures"]} for check in checks]
+        lines = [(None, cells, summary["mean"], summary["rows"])]
+    rates = [[cell and cell["rows"] and cell["passes"] / cell["rows"] for cell in cells] for _, cells, _, _ in lines]
+    ranges = [_range([rate for rate in column if rate is not None]) for column in zip(*rates, strict=True)]
+    return [
+        {
+            "model": None if model is None and len(lines) == 1 else label(model),
+            "mean": mean,
+            "rows": rows,
+            "cells": [
+                {
+                    "rate": rate,
+                    "heat": None if rate is None else round(10 * (rate - low) / (high - low)),
+                    "link": address(failed=check["name"], model=model),
+                }
+                for check, rate, (low, high) in zip(checks, of_model, ranges, strict=True)
+            ],
+        }
+        for (model, _, mean, rows), of_model in zip(lines, rates, strict=True)
+    ]
+
+
+def _range(rates: Sequence[float]) -> tuple[float, float]:
+    high = max(rates, default=1.0)
+    low = min([high - _LEAST_RANGE, *rates])
+    return (low, high) if low >= 0 else (0.0, max(high, _LEAST_RANGE))
 
 
 def _histogram(histogram: Mapping[str, Any]) -> dict[str, Any]:
     bins, (low, high) = histogram["bins"], histogram["range"]
-    ends = [low + (high - low) * at / len(bins) for at in range(len(bins) + 1)]
-    rows = [{"of": f"{number(ends[at])} – {number(ends[at + 1])}", "rows": rows} for at, rows in enumerate(bins)]
+    ends = [low * (1 - at / len(bins)) + high * (at / len(bins)) for at in range(len(bins) + 1)]
+    rows = [
+        {"of": f"{number(ends[at])} – {number(ends[at + 1])}", "rows": rows, "link": address(bin=at)}
+        for at, rows in enumerate(bins)
+    ]
     most = max(range(len(bins)), key=bins.__getitem__)
-    said = f"Rows by reward in 20 equal bins from {number(low)} to {number(high)}; most, {count(bins[most])}, "
-    said += f"in {rows[most]['of']}. Exactly 0: {count(histogram['zeros'])}; exactly 1: {count(histogram['ones'])}."
-    chart = svg.bars("histogram", "Distribution of rewards", said, bins, (low, high))
-    return {**histogram, "rows": rows, "chart": chart}
+    words = f"Rows by reward in {len(bins)} equal bins; most, {count(bins[most])}, in {rows[most]['of']}. "
+    words += f"Exactly 0: {count(histogram['zeros'])}; exactly 1: {count(histogram['ones'])}."
+    links = [row["link"] for row in rows]
+    chart = svg.histogram("histogram", "Distribution of rewards", words, bins, (low, high), "reward", links)
+    return {
+        **histogram,
+        "rows": [row for row in rows if row["rows"]],
+        "chart": chart,
+        "width": (high - low) / len(bins),
+    }
 
 
-_LINES = (
-    ("mean", "Mean reward over steps", "Mean", number),
-    ("pass_rate", "Pass rate over steps", "Pass", percent),
-    ("length", "Mean length over steps", "Length", count),
-)
+def _delta(compare: Mapping[str, Any]) -> Any:
+    histogram = compare["delta"]["histogram"]
+    if not histogram or not sum(histogram["bins"]):
+        return None
+    words = f"Rows by the difference of their rewards, after less before; {count(compare['delta']['equal'])} without one are left out."
+    ends = histogram["low"], histogram["high"]
+    return svg.histogram("delta", "Differences of rewards", words, histogram["bins"], ends, "reward after − before")
 
 
-def _steps(by: Mapping[str, Any]) -> dict[str, Any]:
-    values = by.get("step")
-    entries = [] if values is None else values["entries"]
+class _Trend(NamedTuple):
+    """Values over steps."""
+
+    name: str
+    values: list[float | None]
+    show: Callable[[Any], str]
+    difference: Callable[[float], str]
+
+
+def _rate_change(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{percent(value)}"
+
+
+def _steps(overview: Mapping[str, Any]) -> dict[str, Any]:
+    entries = overview["by"].get("step", {"entries": []})["entries"]
     if len(entries) < 2:  # noqa: PLR2004
-        return {"charts": [], "name": "step", "entries": []}
-    named = [{**entry, "shown": _of(entry)} for entry in entries]
-    charts = []
-    for key, heading, column, show in _LINES:
-        numbers = [entry[key] for entry in entries]
-        known = [value for value in numbers if value is not None]
-        if not known:
-            continue
-        said = f"{len(entries)} points; from {show(known[0])} to {show(known[-1])}, "
-        said += f"least {show(min(known))}, greatest {show(max(known))}."
-        drawn = svg.line(f"steps-{key}", heading, said, numbers, (named[0]["shown"], named[-1]["shown"]))
-        charts.append({"title": heading, "svg": drawn, "key": key, "column": column, "show": show})
-    return {"charts": charts, "name": "step", "entries": named}
+        return {"charts": [], "entries": []}
+    trends = [
+        _Trend("reward", [entry["mean"] for entry in entries], number, change),
+        _Trend("pass rate", [entry["pass_rate"] for entry in entries], percent, _rate_change),
+        _Trend("flat groups", [entry.get("flat") for entry in entries], percent, _rate_change),
+        _Trend("length", [entry["length"] for entry in entries], count, lambda value: f"{value:+,.0f}"),
+    ]
+    trends += [
+        _Trend(label(check["name"]), [entry["checks"][at] for entry in entries], percent, _rate_change)
+        for at, check in enumerate(overview["checks"])
+        if "checks" in entries[0]
+    ]
+    shown = [entry | {"shown": _of(entry)} for entry in entries]
+    ends = shown[0]["shown"], shown[-1]["shown"]
+    drawn = [_trend(at, trend, ends) for at, trend in enumerate(trends[:_CHARTED]) if any(trend.values)]
+    return {"charts": drawn, "entries": shown, "third": max(1, len(entries) // 3)}
+
+
+def _trend(at: int, trend: _Trend, ends: tuple[str, str]) -> dict[str, Any]:
+    known = [value for value in trend.values if value is not None]
+    span = trend.show(min(known)), trend.show(max(known))
+    third = max(1, len(known) // 3)
+    change = trend.difference((sum(known[-third:]) - sum(known[:third])) / third)
+    words = f"{len(known)} points; from {trend.show(known[0])} to {trend.show(known[-1])}, least {span[0]}, greatest {span[1]}."
+    chart = svg.trend(f"trend{at}", f"{trend.name} over steps", words, trend.values, (f"step {ends[0]}", ends[1]), span)
+    return {"name": trend.name, "change": change, "svg": chart}
 
 
 class _Column(NamedTuple):
@@ -197,23 +289,14 @@ class _Column(NamedTuple):
 
 
 _CHECK_COLUMNS = (
-    _Column("Weight", "weight", plain),
+    _Column("Effect", "effect", percent, "the part of the reward that a check decides"),
     _Column("Mean", "mean", number),
     _Column("Pass", "pass_rate", percent),
     _Column("Fails", "failures", count),
     _Column("Errors", "errors", count),
-    _Column(
-        "Variance",
-        "share_of_reward_variance",
-        percent,
-        "the part of the reward's variance that a check makes",
-    ),
-    _Column(
-        "Rest r",
-        "rest_correlation",
-        number,
-        "its correlation with what the other checks make of the reward",
-    ),
+    _Column("Loss", "loss", number, "by how much the mean reward would rise if all rows passed the check"),
+    _Column("Variance", "share_of_reward_variance", percent, "the part of the reward's variance that a check makes"),
+    _Column("Rest r", "rest_correlation", number, "correlation with the rest of the reward"),
     _Column("Separates", "separates", percent, "the share of groups in which its scores differ"),
     _Column("Within", "within_variance_share", percent, "the share of its variance inside groups"),
     _Column("Within r", "within_rest_correlation", number, "Rest r inside groups"),
@@ -230,31 +313,20 @@ _BY_COLUMNS = (
 
 
 def _with_values(columns: Sequence[_Column], entries: Sequence[Mapping[str, Any]]) -> list[_Column]:
-    return [column for column in columns if any(entry[column.key] is not None for entry in entries)]
+    return [column for column in columns if any(entry.get(column.key) is not None for entry in entries)]
 
 
-def _checks_chart(checks: Sequence[Mapping[str, Any]]) -> Any:
-    charted = checks[:_CHARTED]
-    rows = [(label(check["name"]), check["pass_rate"], percent(check["pass_rate"])) for check in charted]
-    of = f"the first {len(charted)} of {len(checks)}" if len(checks) > len(charted) else f"{len(charted)}"
-    said = f"Share of the rows with a score that pass, for {of} checks in the order of the spec; the table has the numbers."
-    return svg.ranks("pass-rates", "Pass rate of each check", said, rows)
+def _sortable(value: float | Sequence[float] | None) -> str:
+    if value is None:
+        return ""
+    return format(value[0] if isinstance(value, Sequence) else value, ".12g")
 
 
-def _by(ident: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    entries = [{**entry, "shown": _of(entry)} for entry in values["entries"]]
-    joined = sum("to" in entry for entry in entries)
+def _by(values: Mapping[str, Any]) -> dict[str, Any]:
+    entries = [entry | {"shown": _of(entry)} for entry in values["entries"]]
+    joined = any("to" in entry for entry in entries)
     left_out = 0 if joined else values["values"] - len(entries)
-    shown_as = "The worst and the best" if name == "task" else "Those with the most rows"
-    chart = None
-    if name not in ("task", "step") and entries:
-        rows = [(entry["shown"], entry["mean"], entry["ci95"]) for entry in entries]
-        said = (
-            f"Mean reward of {count(len(rows))} values of {label(name)} with 95 % intervals; the table has the numbers."
-        )
-        chart = svg.intervals(ident, f"Mean reward by {label(name)}", said, rows)
-    shown = {"entries_shown": entries, "columns_shown": _with_values(_BY_COLUMNS, entries)}
-    return {**shown, "left_out": left_out, "shown_as": shown_as, "chart": chart}
+    return {"entries": entries, "columns": _with_values(_BY_COLUMNS, entries), "left_out": left_out}
 
 
 def _of(entry: Mapping[str, Any]) -> str:
@@ -262,10 +334,9 @@ def _of(entry: Mapping[str, Any]) -> str:
     return f"{first} – {', '.join(map(label, entry['to'].values()))}" if "to" in entry else first
 
 
-def _shown(examples: Sequence[Mapping[str, Any]], budget: _Budget) -> Iterator[dict[str, Any]]:
-    for example in examples[: budget.examples]:
-        failing = [name for name, score in example["checks"].items() if score is not None and score != 1]
-        yield {**example, "failing": failing, "rows": example.get("rows", 1), "text": example.get("text")}
+def _first_rows(data: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    rows, cards = (data.get("rows") or {"rows": []})["rows"], data.get("cards") or {}
+    return [(row, cards[str(row["row"])]) for row in rows[:_SHOWN_ROWS] if str(row["row"]) in cards]
 
 
 _SOURCES = 20

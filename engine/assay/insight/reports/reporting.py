@@ -141,10 +141,13 @@ class Report:
         return report_document(self.as_json())
 
     def html(self) -> str:
-        """Return the report as a page: one file that loads nothing, of at most 500 kB."""
+        """Return the report as a page: one file that loads nothing."""
+        from assay.insight.reports.document import title
         from assay.insight.reports.page import as_page
 
-        return as_page(self.as_json())
+        overview = self.as_json()
+        data = {"home": "file", "name": title(overview), "results": [self.provenance["name"]], "overview": overview}
+        return as_page(data | {"notes": [], "rows": None, "cards": {}, "compare": None})
 
 
 _PARTS = ("summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")

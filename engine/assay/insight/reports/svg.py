@@ -1,4 +1,4 @@
-"""Charts as inline SVG: bars, lines, intervals. Colours are those of the page's style; every chart has a title and a description."""
+"""Charts as inline SVG. Colours are those of the page's style; every chart has a title and a description, and every axis its numbers."""
 
 import math
 from collections.abc import Sequence
@@ -6,126 +6,117 @@ from html import escape
 
 from markupsafe import Markup
 
-from assay.writing.numbers import count, number
+from assay.writing.numbers import count
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 420, 160, 46, 20, 18
-_ROW, _NAME, _NUMBER = 20, 160, 52
+_MOST_TICKS = 4
 
 
-def _chart(ident: str, title: str, description: str, height: float, parts: Sequence[str]) -> Markup:
-    head = f'<svg role="img" aria-labelledby="{ident}-t {ident}-d" viewBox="0 0 {_WIDTH} {height:g}" preserveAspectRatio="xMinYMin">'
-    named = f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
-    return Markup(f"{head}{named}{''.join(parts)}</svg>")  # noqa: S704  (all texts are escaped above and below)
+def histogram(
+    ident: str,
+    title: str,
+    description: str,
+    bins: Sequence[int],
+    ends: tuple[float, float],
+    axis: str,
+    links: Sequence[str] = (),
+) -> Markup:
+    """Draw counts in bins between two ends.
+
+    Args:
+        ident: What its ids begin with.
+        title: What it shows.
+        description: What can be seen in it.
+        bins: Counts.
+        ends: Where the first bin begins and the last one ends.
+        axis: What the bins are of.
+        links: For each bin, where it leads.
+    """
+    width, left, right, top, bottom = 380, 46, 12, 8, 150
+    most = max(bins, default=0) or 1
+    step = (width - left - right) / max(1, len(bins))
+    parts = []
+    for value in _ticks(most):
+        y = bottom - (bottom - top) * value / most
+        parts += [
+            f'<path class="grid" d="M{left} {y:.1f}H{width - right}"/>',
+            _text(left - 6, y + 4, count(value), "end"),
+        ]
+    for at, rows in enumerate(bins):
+        if rows:
+            x, height = left + at * step, max(1.5, (bottom - top) * rows / most)
+            name = f"{_end(ends, at, bins)} to {_end(ends, at + 1, bins)}: {count(rows)} rows"
+            bar = f'<rect class="bar" x="{x + 1:.1f}" y="{bottom - height:.1f}" width="{step - 2:.1f}" height="{height:.1f}"/>'
+            bar = f'<title>{name}</title><rect class="hit" x="{x:.1f}" y="{top}" width="{step:.1f}" height="{bottom - top}"/>{bar}'
+            parts.append(f'<a href="{escape(links[at])}" aria-label="{name}">{bar}</a>' if links else f"<g>{bar}</g>")
+    for at in range(5):
+        place = at * len(bins) / 4
+        anchor = "end" if at == 4 and len(_end(ends, place, bins)) > 3 else "middle"  # noqa: PLR2004  (what has no room)
+        parts.append(_text(left + place * step, bottom + 16, _end(ends, place, bins), anchor))
+    parts.append(_text((left + width - right) / 2, bottom + 34, axis, "middle"))
+    return _chart(ident, title, description, (width, bottom + 40), parts, role="group" if links else "img")
+
+
+def trend(
+    ident: str,
+    title: str,
+    description: str,
+    values: Sequence[float | None],
+    ends: tuple[str, str],
+    span: tuple[str, str],
+) -> Markup:
+    """Draw values in order as a line, interrupted where there is none, between the least and the greatest of them.
+
+    Args:
+        ident: What its ids begin with.
+        title: What it shows.
+        description: What can be seen in it.
+        values: The values.
+        ends: The first and the last place on the horizontal axis.
+        span: The least and the greatest value, for people.
+    """
+    width, left, right, top, bottom = 150, 42, 4, 8, 50
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = (bottom - top) / (high - low) if 0 < high - low < math.inf else 0.0
+    across = (width - left - right) / max(1, len(values) - 1)
+    path, dots, before = "", "", None
+    for at, value in enumerate(values):
+        if value is not None:
+            x, y = left + at * across, bottom - (value - low) * scale if scale else (top + bottom) / 2
+            path += f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}"
+            if before is None and (at + 1 == len(values) or values[at + 1] is None):
+                dots += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2"/>'
+        before = value
+    frame = f'<path class="grid" d="M{left} {top}H{width - right}M{left} {bottom}H{width - right}"/>'
+    labels = [_text(left - 5, bottom + 4, span[0], "end"), _text(left - 5, top + 4, span[1], "end")] if scale else []
+    labels += [] if scale else [_text(left - 5, (top + bottom) / 2 + 4, span[0], "end")]
+    labels += [_text(left, bottom + 16, ends[0]), _text(width - right, bottom + 16, ends[1], "end")]
+    line = f'<path class="line" d="{path}"/>{dots}'
+    return _chart(ident, title, description, (width, bottom + 22), [frame, line, *labels])
+
+
+def _chart(
+    ident: str, title: str, description: str, size: tuple[float, float], parts: Sequence[str], role: str = "img"
+) -> Markup:
+    names = f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
+    head = f'<svg role="{role}" aria-labelledby="{ident}-t" aria-describedby="{ident}-d" viewBox="0 0 {size[0]:g} {size[1]:g}">'
+    return Markup(f"{head}{names}{''.join(parts)}</svg>")  # noqa: S704  (all texts are escaped above and below)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _frame(low: str, high: str, left: str, right: str) -> list[str]:
-    bottom, right_end = _HEIGHT - _BOTTOM, _WIDTH - 4
-    return [
-        f'<path class="axis" d="M{_LEFT} {_TOP}V{bottom}H{right_end}"/>',
-        _text(_LEFT - 5, bottom, low, "end"),
-        _text(2, _TOP - 6, high),
-        _text(_LEFT, _HEIGHT - 5, left),
-        _text(right_end, _HEIGHT - 5, right, "end"),
-    ]
+def _end(ends: tuple[float, float], at: float, bins: Sequence[int]) -> str:
+    low, high = ends
+    value = low * (1 - at / len(bins)) + high * (
+        at / len(bins)
+    )  # not low + …: a difference of two large numbers is none
+    return f"{value:.2f}".rstrip("0").rstrip(".") if 1e-2 <= high - low < 1e5 else f"{value:.3g}"  # noqa: PLR2004
 
 
-def bars(ident: str, title: str, description: str, counts: Sequence[int], ends: tuple[float, float]) -> Markup:
-    """Draw counts as bars side by side, the horizontal axis from one end to the other."""
-    most = max(counts, default=0) or 1
-    width, bottom = (_WIDTH - 4 - _LEFT) / max(1, len(counts)), _HEIGHT - _BOTTOM
-    drawn = []
-    for at, rows in enumerate(counts):
-        height = max((bottom - _TOP) * rows / most, 1.0 if rows else 0.0)
-        x = _LEFT + at * width + 1
-        if rows:
-            drawn.append(f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{width - 2:.1f}" height="{height:.1f}"/>')
-    axes = _frame("0", f"{most:,}", *(number(end) for end in ends))
-    return _chart(ident, title, description, _HEIGHT, [*axes, *drawn])
-
-
-def _span(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    if low >= 0 and high <= 1:
-        return 0.0, 1.0
-    low = min(low, 0.0)
-    return (low, high) if math.isfinite(high - low) and high > low else (low, low + 1.0)
-
-
-def line(ident: str, title: str, description: str, values: Sequence[float | None], ends: tuple[str, str]) -> Markup:
-    """Draw values in order as a line, interrupted where there is none; a point for each if they are few."""
-    low, high = _span([value for value in values if value is not None])
-    width, bottom = _WIDTH - 8 - _LEFT, _HEIGHT - _BOTTOM
-    places = [
-        None
-        if value is None
-        else (_LEFT + 2 + width * at / max(1, len(values) - 1), bottom - (bottom - _TOP) * (value - low) / (high - low))
-        for at, value in enumerate(values)
-    ]
-    path, down = "", False
-    for place in places:
-        path += "" if place is None else f"{'L' if down else 'M'}{place[0]:.1f} {place[1]:.1f}"
-        down = place is not None
-    few = len(values) <= 40  # noqa: PLR2004
-    alone = [
-        place
-        for at, place in enumerate(places)
-        if place is not None and (few or {None} >= {*places[max(0, at - 1) : at], *places[at + 1 : at + 2]})
-    ]
-    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in alone]
-    show = number if high <= 10 else count  # noqa: PLR2004
-    axes = _frame(show(low), show(high), *ends)
-    return _chart(ident, title, description, _HEIGHT, [*axes, f'<path class="line" d="{path}"/>', *dots])
-
-
-def ranks(ident: str, title: str, description: str, rows: Sequence[tuple[str, float | None, str]]) -> Markup:
-    """Draw shares as bars one under the other, each with its name and what to write behind it."""
-    drawn, width = [], _WIDTH - _NAME - _NUMBER
-    for at, (name, share, text) in enumerate(rows):
-        y = at * _ROW
-        drawn.append(_text(_NAME - 6, y + 14, _fitting(name), "end"))
-        drawn.append(f'<rect class="rest" x="{_NAME}" y="{y + 4}" width="{width}" height="{_ROW - 8}"/>')
-        if share:
-            drawn.append(f'<rect x="{_NAME}" y="{y + 4}" width="{width * share:.1f}" height="{_ROW - 8}"/>')
-        drawn.append(_text(_NAME + width + 6, y + 14, text))
-    return _chart(ident, title, description, len(rows) * _ROW + 4, drawn)
-
-
-def intervals(
-    ident: str,
-    title: str,
-    description: str,
-    rows: Sequence[tuple[str, float | None, tuple[float, float] | None]],
-) -> Markup:
-    """Draw means as points on their intervals, one under the other, each with its name; all on one axis."""
-    values = [value for _, mean, ends in rows for value in (mean, *(ends or ())) if value is not None]
-    low, high = _span(values)
-    drawn, width = [], _WIDTH - _NAME - _NUMBER
-
-    def x(value: float) -> float:
-        return _NAME + width * (value - low) / (high - low)
-
-    for at, (name, mean, ends) in enumerate(rows):
-        y = at * _ROW + 10
-        drawn.append(_text(_NAME - 6, y + 4, _fitting(name), "end"))
-        drawn.append(f'<path class="axis" d="M{_NAME} {y}H{_NAME + width}"/>')
-        if ends is not None:
-            a, b = x(ends[0]), x(ends[1])
-            drawn.append(f'<path class="line" d="M{a:.1f} {y}H{b:.1f}M{a:.1f} {y - 4}v8M{b:.1f} {y - 4}v8"/>')
-        if mean is not None:
-            drawn.append(f'<circle cx="{x(mean):.1f}" cy="{y}" r="3.5"/>')
-        drawn.append(_text(_NAME + width + 6, y + 4, number(mean)))
-    bottom = len(rows) * _ROW
-    drawn += [
-        _text(_NAME, bottom + 12, number(low)),
-        _text(_NAME + width, bottom + 12, number(high), "end"),
-    ]
-    return _chart(ident, title, description, bottom + 16, drawn)
-
-
-def _fitting(name: str) -> str:
-    half = 10 if name.isascii() else 6  # letters of other scripts may be twice as wide
-    return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"
+def _ticks(most: int) -> list[int]:
+    """Return 0 and up to four multiples of 1, 2 or 5 times a power of ten that are not above a count."""
+    power = 10 ** max(0, len(str(most)) - 2)
+    step = next(power * by for by in (1, 2, 5, 10, 20, 50, 100) if most // (power * by) <= _MOST_TICKS)
+    return list(range(0, most + 1, step))
