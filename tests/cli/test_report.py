@@ -105,3 +105,16 @@ def test_texts_can_be_left_out(tmp_path):
     assert "a secret" in run(tmp_path / "r.parquet").stdout
     for kind in ("md", "json"):
         assert "a secret" not in run(tmp_path / "r.parquet", "--no-text", "--format", kind).stdout
+
+
+def test_a_page_has_the_size_and_the_findings_that_are_asked_for(rewards, tmp_path):
+    out = tmp_path / "report.html"
+    run(rewards, "--out", out, "--max-size", "90kB", "--findings", "0", "--overwrite")
+    small = out.read_text("utf-8")
+    assert len(small.encode()) <= 90 * 1024
+    assert small == assay.report(rewards).html(max_size="90kB", findings=0)
+    assert small.count('"same_task"') < assay.report(rewards).html().count('"same_task"') == 90
+    assert (
+        "--max-size huge: expected a size"
+        in run(rewards, "--out", out, "--max-size", "huge", "--overwrite", code=2).stderr
+    )

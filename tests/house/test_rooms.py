@@ -66,6 +66,7 @@ ROOMS = (
         "insight",
         "insight.findings",
         "insight.reports",
+        "insight.viewer",
         "",
         "cli",
         "__main__",

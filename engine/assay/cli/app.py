@@ -52,6 +52,7 @@ _COMMANDS = {
     "tripwire": "results:tripwire",
     "verifiers": "specs:verifiers",
     "verify": "results:verify",
+    "view": "results:view",
     "whatif": "results:whatif",
 }
 """The commands in the order of the help: the most important first. To add one, write a function and add a line here."""

@@ -36,6 +36,7 @@ from assay.options import (
 from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
+    from assay.insight.diffing import Diff
     from assay.writing.documents import Document
 
 ResultPath = Annotated[
@@ -109,6 +110,8 @@ def report(
         str | None, option("What to write. [default: as --out ends, else md]", "html|md|json", "--format")
     ] = None,
     as_data: Annotated[bool, option("As --format json.", None, "--json")] = False,
+    max_size: Annotated[str, option("Most bytes of a page, which has as many rows as fit.", "SIZE")] = "2MB",
+    findings: Annotated[int, option("Findings to show on a page.", "N", min=0)] = 8,
     overwrite: Overwrite = False,
     **options: Any,
 ) -> None:
@@ -127,7 +130,8 @@ def report(
         if chosen == "json":
             written = _json_text(data) + "\n"
         elif chosen:
-            written = found.html() if chosen == "html" else found.markdown()
+            page = {"max_size": max_size, "findings": findings}
+            written = found.html(**page) if chosen == "html" else found.markdown()  # type: ignore[arg-type]
     if not chosen:
         on_stdout(partial(print_document, document=brief_document(data)))
     elif path is None:
@@ -165,23 +169,18 @@ Examples:
 def show(
     result: ResultPath,
     *,
-    check: Annotated[
-        str | None, option("Show the evidence of this check; by default, of those that fail.", "CHECK", "--check")
-    ] = None,
     as_data: AsData = False,
     **options: Any,
 ) -> None:
-    """Show rows of a result: key columns, reward, each check with feedback, and the text with what it read and missed."""
+    """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
     from assay.cli.views import print_cards
     from assay.insight.reports.showing import show as look
-    from assay.insight.results import open_result
 
-    name = open_result(result).check(check).name if check else ""
     cards = look(result, **options)
     if as_data:
         write_data(json.dumps(cards.as_json(), allow_nan=False, default=str) + "\n")
     else:
-        on_stdout(partial(print_cards, cards=cards, check=name), width=None)
+        on_stdout(partial(print_cards, cards=cards), width=None)
 
 
 @command(
@@ -295,6 +294,38 @@ def verify(
         options["checks"] = import_checks(options["checks"])
         found = sealing.verify(result, **options)
     _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=not found.intact)
+
+
+@command(
+    {ReportOptions: ("rollouts",)},
+    modules=("assay.insight.viewer.server",),
+    epilog="""\b
+Examples:
+  assay view rewards.parquet
+  assay view before.parquet after.parquet --port 8080""",
+)
+def view(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            help="Rewards that assay score wrote: a parquet file, or a folder of parts; two to compare them."
+        ),
+    ],
+    *,
+    port: Annotated[int, option("Port to listen on; 0 for a free one.", min=0, max=65535)] = 0,
+    **options: Any,
+) -> None:
+    """Look at results in a browser: findings, charts, and every row with what its checks read. Serves this machine only, until Ctrl-C."""
+    from assay.insight.viewer import server
+    from assay.system.progress import progress
+
+    def tell(address: str) -> None:
+        write_data(f"{address}\n")
+
+    try:
+        server.view(results, port=port, tell=tell, progress=partial(progress, "reading"), **options)
+    except KeyboardInterrupt:  # the end that is meant
+        raise typer.Exit(130) from None
 
 
 @command(
@@ -423,7 +454,18 @@ def diff(
             one, other = (before, after) if before else sources
             found = diffing.diff(one, other, rollouts=sources if before else None, **columns, **scoring)
         found = found.within(**limits)
+        if path is not None and path.suffix.lower() == ".html" and not (rescore or before):
+            write_file(path, _page_of_two(sources, found))
+            path = None
     _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.exceeds)
+
+
+def _page_of_two(results: list[str], found: "Diff") -> str:
+    from assay.insight.reports.offline import page_in_file
+    from assay.insight.reports.reporting import report as look
+
+    after = look(results[1], examples=0)
+    return page_in_file(after.source, after.as_json(), compare=found.as_json(), results=results)
 
 
 def _check_results(results: list[str], scoring: dict[str, Any]) -> None:

@@ -150,7 +150,7 @@ class Index:
     def same_tasks(self, rows: Sequence[int], most: int) -> dict[int, list[dict[str, Any]]]:
         """Return the other rows of each row's task, the nearest if there are more than ``most``, with their keys."""
         frame = self.frame
-        if self.task is None or not rows:
+        if self.task is None or any(row >= frame.height for row in rows):  # not read yet
             return {row: [] for row in rows}
         keys = [key for key in (MODEL, STEP) if key in self.keys]
         task = pl.col(TASK).to_physical().alias(TASK)
@@ -193,14 +193,16 @@ class Index:
         The sets that most rows have come first, and of the rows of a set those with the least SplitMix64(0, row).
         """
         kinds = [MODEL] * (MODEL in self.keys) + ["state", *self._passes()]
-        order = splitmix64(0, 0, self.frame.height).arg_sort()
-        frame = self.frame.select(kinds).with_row_index("row")[order]
-        fails = pl.any_horizontal(pl.lit(value=False), *(pl.col(name).not_() for name in self._passes()))
-        fails = (fails | (pl.col("state") == "fail")).fill_null(value=False)
-        turn, rows = pl.int_range(pl.len(), dtype=pl.UInt32).over(kinds), pl.len().over(kinds)
-        frame = frame.select("row", turn.alias("turn"), rows.alias("rows"), fails.alias("fails"))
-        frame = frame.sort("fails", "turn", "rows", descending=[True, False, True], maintain_order=True)
-        return frame["row"].head(most).to_list()
+        fails = pl.any_horizontal(pl.col("state") == "fail", *(pl.col(name).not_() for name in self._passes()))
+        draws = splitmix64(0, 0, self.frame.height).alias("draw")
+        rows = self.frame.select(kinds).with_row_index("row").with_columns(draws).group_by(kinds)
+        sets = rows.agg(pl.len().alias("size"), pl.col("row", "draw").bottom_k_by("draw", most)).with_row_index("set")
+        drawn = sets.select("set", "size", "row", "draw", fails.fill_null(value=False).alias("fails"))
+        drawn = drawn.explode("row", "draw").sort("draw")
+        turn = pl.int_range(pl.len(), dtype=pl.UInt32).over("set")
+        return (
+            drawn.sort("fails", turn, "size", "draw", descending=[True, False, True, False])["row"].head(most).to_list()
+        )
 
 
 def _nearest(others: Sequence[dict[str, Any]], row: int, most: int) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -30,6 +30,7 @@ from assay.insight.whatifs import losses
 from assay.names import TEXT
 from assay.options import ReportOptions, documented
 from assay.spec.canonical import forms_of
+from assay.system.quantities import read_size
 from assay.writing.documents import Document
 
 _BITS = 32
@@ -114,6 +115,8 @@ class Report:
         examples: Rows worth reading: ``worst``, ``best``, ``errors``.
         provenance: What made the result.
         notes: What the user should know.
+        source: The result, of which a page shows rows.
+        texts: How a page has their texts: ``rollouts``, and whether there are any, ``text``.
     """
 
     summary: Mapping[str, Any]
@@ -125,6 +128,8 @@ class Report:
     examples: Mapping[str, Any]
     provenance: Mapping[str, Any]
     notes: tuple[str, ...]
+    source: Result = field(repr=False)
+    texts: Mapping[str, Any] = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
@@ -140,14 +145,17 @@ class Report:
 
         return report_document(self.as_json())
 
-    def html(self) -> str:
-        """Return the report as a page: one file that loads nothing."""
-        from assay.insight.reports.document import title
-        from assay.insight.reports.page import as_page
+    def html(self, *, max_size: int | str = "2MB", findings: int = 8) -> str:
+        """Return the report as a page: one file that loads nothing, with as many rows as fit.
 
-        overview = self.as_json()
-        data = {"home": "file", "name": title(overview), "results": [self.provenance["name"]], "overview": overview}
-        return as_page(data | {"notes": [], "rows": None, "cards": {}, "compare": None})
+        Args:
+            max_size: The most bytes.
+            findings: How many findings it shows.
+        """
+        from assay.insight.reports.offline import page_in_file
+
+        size = read_size("--max-size", max_size)
+        return page_in_file(self.source, self.as_json(), max_size=size, findings=findings, **self.texts)
 
 
 _PARTS = ("summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")
@@ -208,6 +216,8 @@ def report(
         examples=chosen,
         provenance=provenance_of(opened),
         notes=tuple(notes),
+        source=opened,
+        texts={"rollouts": rollouts, "text": text},
     )
 
 

@@ -1,0 +1,139 @@
+"""A page in a file: an overview with as many rows as fit, those of its findings first."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from assay.errors import AssayError
+from assay.insight.reports.document import title
+from assay.insight.reports.index import Index
+from assay.insight.reports.page import as_page, inert
+from assay.insight.reports.rows import Data, add_surroundings, cards_data, line_of
+from assay.insight.reports.showing import chosen_rows
+from assay.insight.results import Result
+from assay.names import COMPLETION
+
+_OF_FINDING = 5
+_MOST_ROWS, _AT_ONCE = 5_000, 200
+_LONG, _ENDS, _AROUND = 8_000, 2_000, 200
+"""Code points of a text that is cut, of each of its ends that are kept, and of what is kept around the ends of a span."""
+
+
+def page_data(home: str, results: Sequence[str], overview: Data, compare: Data | None = None) -> Data:
+    """Return the data of a page without rows."""
+    name = title(overview) if len(results) == 1 else " → ".join(results)
+    data: Data = {"home": home, "name": name, "notes": [], "results": [*results]}
+    return data | {"overview": overview, "compare": compare}
+
+
+def page_in_file(
+    result: Result,
+    overview: Data,
+    *,
+    rollouts: Any = None,
+    text: bool = True,
+    max_size: int = 2_000_000,
+    findings: int = 8,
+    results: Sequence[str] = (),
+    compare: Data | None = None,
+) -> str:
+    """Return a page of at most ``max_size`` bytes, if the overview alone is not larger.
+
+    Args:
+        result: The result.
+        overview: Its report as JSON data.
+        rollouts: The rollouts that were scored.
+        text: Whether the page has texts of rollouts.
+        max_size: The most bytes.
+        findings: How many findings are shown.
+        results: Names of the results, if two are compared.
+        compare: Their difference as JSON data.
+    """
+    index = Index(result).scan()
+    overview = overview | {"heat": index.heat(), "findings": overview.get("findings", [])[:findings]}
+    data = page_data("file", results or [result.name], overview, compare)
+    lines: list[Data] = []
+    data |= {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}
+    left = max_size - len(as_page(data).encode())
+    for card in _cards(index, overview["findings"], rollouts, data["notes"], text=text):
+        line = line_of(card)
+        left -= len(inert(card).encode()) + len(inert(line).encode())
+        if left < 0:
+            break
+        lines.append(line)
+        data["cards"][str(card["row"])] = card
+    while len((page := as_page(data)).encode()) > max_size and lines:  # some rows are there without the script, too
+        for line in (lines.pop() for _ in range(1 + len(lines) // 20)):
+            del data["cards"][str(line["row"])]
+    return page
+
+
+def _cards(
+    index: Index, findings: Sequence[Mapping[str, Any]], rollouts: Any, notes: list[str], *, text: bool
+) -> Iterator[Data]:
+    rows = iter(dict.fromkeys([*_rows_of(index.result, findings), *index.drawn(_MOST_ROWS)]))
+    while part := list(islice(rows, _AT_ONCE)):
+        cards, why = _read(index, part, rollouts)
+        notes += [why] if why and text and why not in notes else []
+        for card in cards:
+            yield shortened(card) if text else _without_texts(card)
+
+
+def _read(index: Index, rows: Sequence[int], rollouts: Any) -> tuple[list[Data], str]:
+    cards, why = cards_data(index.result, rows, rollouts)
+    add_surroundings(cards, index, rollouts)
+    return cards, why
+
+
+def _rows_of(result: Result, findings: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    for finding in findings:
+        try:
+            yield from chosen_rows(result, [], limit=_OF_FINDING, random=0, **finding["filter"])[1]
+        except AssayError:  # a filter that reads columns in a way that their types do not allow
+            continue
+
+
+def _without_texts(card: Data) -> Data:
+    checks = [{**check, "evidence": None} for check in card["checks"]]
+    return card | {"checks": checks, "text": None, "sources": {}, "prompt": None, "messages": None}
+
+
+def shortened(card: Data) -> Data:
+    """Return a card whose long texts keep their ends and what is around spans, which get their places in the texts that are left."""
+    less: Data = _shortened(card | {"text": None, "sources": {}})
+    evidence = [entry for check in less["checks"] if (entry := check["evidence"])]
+    texts = {}
+    for source, text in {COMPLETION: card["text"], **card["sources"]}.items():
+        spans = [span for entry in evidence if entry["source"] == source for span in entry["spans"]]
+        cut, place = cut_text(text or "", [place for span in spans for place in (span["start"], span["end"])])
+        texts[source] = text and cut
+        for span in spans:
+            span |= {"start": place(span["start"]), "end": place(span["end"])}
+    return less | {"text": texts.pop(COMPLETION), "sources": texts}
+
+
+def _shortened(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _shortened(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_shortened(value) for value in data]
+    return cut_text(data)[0] if isinstance(data, str) else data
+
+
+def cut_text(text: str, places: Sequence[int] = ()) -> tuple[str, Callable[[int], int]]:
+    """Return a text without the middle, unless it is short, and what gives the place there of one of ``places`` in the text."""
+    if len(text) <= _LONG:
+        return text, lambda place: place
+    kept: list[list[int]] = [[0, _ENDS]]
+    around = [(max(0, place - _AROUND), min(len(text), place + _AROUND)) for place in sorted(places)]
+    for start, end in sorted([*around, (len(text) - _ENDS, len(text))]):
+        if start <= kept[-1][1]:
+            kept[-1][1] = max(end, kept[-1][1])
+        else:
+            kept.append([start, end])
+    cut, moves = "", list[tuple[int, int]]()
+    for at, (start, end) in enumerate(kept):
+        cut += f"\n… {start - kept[at - 1][1]:,} more …\n" if at else ""
+        moves.append((start, len(cut) - start))
+        cut += text[start:end]
+    return cut, lambda place: place + next(move for start, move in reversed(moves) if start <= place)

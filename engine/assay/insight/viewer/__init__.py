@@ -1,0 +1,1 @@
+"""Results in a browser: what is asked of a result while it is looked at, and the server that answers."""
