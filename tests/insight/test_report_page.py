@@ -237,6 +237,30 @@ def test_results_of_nothing_are_pages(frame):
     Page(as_page(page_data(frame)))
 
 
+def test_an_overview_that_is_not_complete_is_a_page(plain):
+    whole = plain["overview"]
+    known = {"rows", "scored", "unscored", "mean", "passed", "pass_rate"}
+    columns = {
+        "name",
+        "title",
+        "role",
+        "weight",
+        "penalty",
+        "group",
+        "required",
+        "effect",
+        "rows",
+        "failures",
+        "pass_rate",
+    }
+    checks = [{name: check[name] for name in columns} | {"status": "ok", "reasons": []} for check in whole["checks"]]
+    partial = whole | {"complete": False, "scanned": 100, "by": {}, "pairs": [], "checks": checks}
+    partial["summary"] = {name: whole["summary"][name] for name in known}
+    page = Page(as_page(plain | {"home": "server", "overview": partial, "rows": None}))
+    assert "100 of 240 rows have been read" in text_of(page.find("main")[0])
+    assert "3 models" in text_of(page.find("header")[0])
+
+
 @pytest.mark.parametrize(
     ("check", "words"),
     [

@@ -101,7 +101,7 @@ function matches(row, state) {
 
 function sorted(rows, sort) {
   const name = sort.replace(/^-/, "");
-  const value = (row) => (name === "row" || name === "reward" ? row[name] : row.key[name]) ?? null;
+  const value = (row) => (name === "row" || name === "reward" ? row[name] : row.key[name] ?? row.scores[placeOf.get(name)]) ?? null;
   const sign = sort.startsWith("-") ? -1 : 1;
   return rows.toSorted((a, b) => compare(value(a), value(b), sign) || a.row - b.row);
 }
@@ -209,7 +209,7 @@ function drawFilters(state) {
   const worst = about.states ? { state: "fail", sort: "reward" } : { sort: "reward" };
   const isWorst = Object.entries(worst).every(([name, value]) => state.get(name) === value);
   chips.replaceChildren(
-    h("a", { class: isWorst ? "chip" : "chip off", href: filtered(state, isWorst ? { state: null, sort: null } : worst), "aria-current": isWorst }, "Worst"), " ",
+    h("a", { class: isWorst ? "chip" : "chip off", href: filtered(state, isWorst ? { state: null, sort: null } : worst), "aria-current": isWorst && "true" }, "Worst"), " ",
     ...active.filter(([name]) => !(isWorst && name === "state")).flatMap((entry) => [h("a", { class: "chip", href: taken(entry), "data-chip": entry.join("=") }, wordsOf(...entry), " ", h("span", { "aria-hidden": "true" }, "×"), spoken("(remove)")), " "]),
     active.length > 1 ? h("a", { href: "#view=rows" }, "all rows") : "",
   );
@@ -221,6 +221,9 @@ function drawFilters(state) {
     group("Model", about.models.map((model) => option("model", String(model), label(model)))),
     group("State", (about.states ? ["pass", "fail", "unscored"] : ["scored", "unscored"]).map((value) => option("state", value, value))),
   ].filter(Boolean));
+  const chosenResult = state.get("result") ?? "0";
+  const results = isServer && page.results.length > 1 ? page.results : [];
+  chips.prepend(...results.flatMap((name, at) => [h("a", { class: chosenResult === String(at) ? "chip" : "chip off", href: filtered(state, { result: at || null }), "aria-current": chosenResult === String(at) && "true" }, label(name)), " "]));
   if (document.activeElement !== search) search.value = state.get("text") ?? "";
 }
 
@@ -247,7 +250,7 @@ function drawTable(state, answer) {
     sortable(state, "row", "row", { class: "n" }),
     keys.map((key) => sortable(state, key, label(key).replace(/_id$/, ""))),
     sortable(state, "reward", "reward", { class: "n" }),
-    checks.map((check) => h("th", { scope: "col", class: "check", title: printable(check.name) }, label(check.name))),
+    checks.map((check) => sortable(state, check.name, label(check.name), { class: "check", title: printable(check.name) })),
     hasReading && h("th", { scope: "col" }, "read → expected"));
   const rows = answer.rows.map((row) => {
     const shown = readAndExpected(row.read, row.expected);
@@ -358,6 +361,7 @@ let listed = null; // the query whose answer is shown
 let rowNumbers = [];
 let matching = 0;
 let answerRows = [];
+const LATER = 1500; // milliseconds after which a server that is still reading is asked again
 let shown = null; // the row that is open
 let shownCheck = null; // the check whose evidence it shows
 let landing = 0; // which row opens on a page that a key has turned to: the first, or -1, the last
@@ -375,6 +379,7 @@ async function draw() {
       [listed, answerRows, rowNumbers, matching] = [query, answer.rows, answer.rows.map((row) => row.row), answer.matching];
       keepingFocus(() => { drawFilters(state); drawTable(state, answer); drawCounts(state, answer); });
       list.removeAttribute("aria-busy");
+      if ((answer.scanned ?? about.rows) < about.rows) setTimeout(() => { if (listed === query) { listed = null; draw(); } }, LATER);
     }
     const number = state.has("row") ? Number(state.get("row")) : rowNumbers.at(landing) ?? null;
     landing = 0;
@@ -518,7 +523,15 @@ addEventListener("resize", measure);
 addEventListener("hashchange", show);
 measure();
 
+/** Wait until a server has read all rows and made the overview, and show it: the address of the state stays. */
+async function untilComplete() {
+  const overview = await asked("overview", "").catch(() => null);
+  if (overview?.complete) location.reload();
+  else setTimeout(untilComplete, LATER);
+}
+
 if (isServer || page.rows) {
   document.getElementById("view=rows").replaceChildren(work);
   show();
 }
+if (isServer && !about.complete) setTimeout(untilComplete, LATER);

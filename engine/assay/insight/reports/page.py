@@ -6,6 +6,7 @@ All that does not depend on what a reader chooses is HTML and SVG from here; the
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -144,7 +145,7 @@ def _view(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _facts(overview: Mapping[str, Any]) -> Iterator[str]:
     yield counted(overview["summary"]["rows"], "row")
-    if models := overview["by"].get("model", {"values": 0})["values"]:
+    if models := len(_models(overview)):
         yield counted(models, "model")
     if digests := [
         verifier["sha256"][:_DIGEST] for verifier in overview["provenance"]["verifiers"] if verifier["sha256"]
@@ -158,40 +159,49 @@ _DIGEST = 7
 def _for_module(data: Mapping[str, Any]) -> dict[str, Any]:
     overview = data["overview"]
     checks = [{"name": check["name"], "title": check["title"], "worth": worth(check)} for check in overview["checks"]]
-    models = [entry["of"]["model"] for entry in overview["by"].get("model", {"entries": []})["entries"]]
     about = {
         "rows": overview["summary"]["rows"],
         "checks": checks,
-        "models": models,
+        "models": _models(overview),
         "tasks": overview["by"].get("task", {"columns": ["task_id", "example_id"]})["columns"],
         "bins": len(overview["histogram"]["bins"]),
         "range": overview["histogram"]["range"],
+        "complete": overview.get("complete", True),
         "states": overview["summary"]["passed"] is not None,
     }
     return {name: data.get(name) for name in ("home", "results", "rows", "cards")} | {"about": about}
 
 
+def _models(overview: Mapping[str, Any]) -> list[str | None]:
+    models = (overview.get("heat") or {"models": []})["models"]
+    return [] if models == [None] else models
+
+
 def _heat(overview: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of the table of pass rates: one for each model, or one for all rows."""
-    checks, summary, heat = overview["checks"], overview["summary"], overview.get("heat")
-    if heat and heat["models"]:
-        columns = ("models", "cells", "reward", "rows")
-        lines = list(zip(*(heat[name] for name in columns), strict=True))
+    """Return the rows of the table of pass rates: one for each model, the best first, or one for all rows."""
+    checks, summary, heat = overview["checks"], overview["summary"], overview.get("heat") or {}
+    if models := _models(overview):
+        lines = list(zip(models, *(heat[name] for name in ("cells", "reward", "rows")), strict=True))
+        lines.sort(key=lambda line: -math.inf if line[2] is None else line[2], reverse=True)
     else:
         cells = [{"rows": check["rows"], "passes": check["rows"] - check["failures"]} for check in checks]
         lines = [(None, cells, summary["mean"], summary["rows"])]
-    rates = [[cell and cell["rows"] and cell["passes"] / cell["rows"] for cell in cells] for _, cells, _, _ in lines]
+    rates = [
+        [cell["passes"] / cell["rows"] if cell and cell["rows"] else None for cell in cells] for _, cells, _, _ in lines
+    ]
     ranges = [_range([rate for rate in column if rate is not None]) for column in zip(*rates, strict=True)]
     return [
         {
-            "model": None if model is None and len(lines) == 1 else label(model),
+            "model": label(model) if models else None,
             "mean": mean,
             "rows": rows,
             "cells": [
                 {
                     "rate": rate,
                     "heat": None if rate is None else round(10 * (rate - low) / (high - low)),
-                    "link": address(failed=check["name"], model=model),
+                    "link": address(
+                        failed=check["name"], model=("null" if model is None else model) if models else None
+                    ),
                 }
                 for check, rate, (low, high) in zip(checks, of_model, ranges, strict=True)
             ],
