@@ -169,6 +169,7 @@ def test_nothing_runs_but_our_module_and_nothing_is_asked_for(browser, urls, nam
 def test_hostile_texts_are_shown(browser, urls):
     browser.open(urls["attacked"])
     until(browser, OPEN + ".slice(0, 11)", "← rowsRow 0")
+    assert text(browser, "[role=status]") == "60 rows, 1–50 shown · this file has 60 of 100 rows"
     shown = text(browser, ".row")
     for evil in EVIL:
         assert printable(evil, lines=True) in shown

@@ -268,11 +268,11 @@ function drawCounts(state, answer) {
   const offset = Number(state.get("offset") ?? 0);
   const shown = answer.rows.length ? `, ${whole(offset + 1)}–${whole(offset + answer.rows.length)} shown` : "";
   const scanned = (answer.scanned ?? null) !== null && answer.scanned < about.rows ? ` in the first ${count(answer.scanned)}` : "";
+  const of = isServer && answer.matching < about.rows ? ` of ${count(about.rows)}` : "";
   const held = isServer ? about.rows : page.rows.rows.length;
-  const of = isServer && answer.matching < held ? ` of ${count(held)}` : "";
-  const sample = held < about.rows ? ` in this file, which has ${count(held)} of ${count(about.rows)} rows` : "";
+  const sample = held < about.rows ? ` · this file has ${count(held)} of ${count(about.rows)} rows` : "";
   const where = !isServer && state.has("where") ? "; a condition needs `assay view`" : "";
-  status.textContent = `${counted(answer.matching, "row")}${of}${scanned}${sample}${shown}${where}`;
+  status.textContent = `${counted(answer.matching, "row")}${of}${scanned}${shown}${where}${sample}`;
   pages.replaceChildren(
     offset > 0 ? h("a", { href: address(state, { offset: Math.max(0, offset - PAGE) || null, row: null }) }, "← earlier") : "",
     offset + PAGE < answer.matching ? h("a", { href: address(state, { offset: offset + PAGE, row: null }) }, "later →") : "");
@@ -317,9 +317,16 @@ function drawRow(state, card, rowNumber) {
   ].filter(Boolean));
 }
 
+const LONG = 1500;
+
+/** Return what was asked: the prompt, or messages by role; a long text is closed at first. */
 function asks(card) {
-  if (card.messages?.length) return card.messages.flatMap((message) => [h("h3", {}, label(message.role)), h("pre", {}, message.content ?? "")]);
-  return (card.prompt ?? null) === null ? [] : [h("h3", {}, "prompt"), h("pre", {}, card.prompt)];
+  const prompt = (card.prompt ?? null) === null ? [] : [{ role: "prompt", content: card.prompt }];
+  return (card.messages?.length ? card.messages : prompt).flatMap(({ role, content }) => {
+    const size = (content ?? "").length;
+    const text = h("pre", {}, content ?? "");
+    return size <= LONG ? [h("h3", {}, label(role)), text] : [h("details", {}, h("summary", {}, `${label(role)}, ${counted(size, "character")}`), text)];
+  });
 }
 
 function reading(check, evidence) {
@@ -341,18 +348,22 @@ const NEAR = {
   begins: "begins with the gold", ends: "ends with the gold", contains: "contains the gold", part: "a part of the gold",
 };
 
+/** Return a text with the marks of its spans, and under its name the kinds of marks, each a button that leads to the next of its kind. */
+function markedText(name, text, spans) {
+  const body = h("pre", {}, marked(text, spans));
+  const legend = Object.entries(KINDS).filter(([kind]) => body.querySelector(`.${kind}`)).map(([kind, words]) => {
+    let next = 0;
+    const lead = () => { const all = body.querySelectorAll(`mark.${kind}`); all[next++ % all.length].scrollIntoView({ block: "center" }); };
+    return h("button", { title: "Next of these marks", click: lead }, h("mark", { class: kind }, words));
+  });
+  return [h("div", { class: "legend" }, h("h3", {}, name), legend), body];
+}
+
 function texts(card, evidence) {
   const spans = evidence?.spans ?? [];
-  const own = (evidence?.source ?? "completion") === "completion";
-  const other = own ? null : card.sources?.[evidence.source] ?? null;
-  const kinds = Object.keys(KINDS).filter((kind) => spans.some((span) => span.kind === kind));
-  const legend = kinds.length > 0 && h("p", { class: "legend" }, kinds.map((kind) => h("mark", { class: kind }, KINDS[kind])));
-  return [
-    ...(other === null ? [] : [h("h3", {}, label(evidence.source)), h("pre", {}, marked(other, spans)), legend]),
-    h("h3", {}, "completion"),
-    card.text === null ? h("p", { class: "quiet" }, "no text") : h("pre", {}, own ? marked(card.text, spans) : card.text),
-    own && legend,
-  ];
+  const other = card.sources?.[evidence?.source] ?? null;
+  const text = card.text === null ? [h("h3", {}, "completion"), h("p", { class: "quiet" }, "no text")] : markedText("completion", card.text, other === null ? spans : []);
+  return other === null ? text : [...markedText(label(evidence.source), other, spans), ...text];
 }
 
 // ---- drawing a state ----
