@@ -14,7 +14,6 @@ import assay
 from assay.cli.main import app
 from assay.errors import printable
 from assay.insight.diffing import rescored
-from assay.insight.reports.showing import Sought, matches
 from assay.insight.results import open_result
 
 SPEC = {
@@ -147,9 +146,16 @@ def test_a_card_says_what_the_checks_say_about_the_text(result):
         ("gold", 0.0, False),
     ]
     assert card.checks[3].feedback.startswith("differs from") or card.checks[3].feedback
-    assert [card.text[start:end] for start, end, _ in card.matches] == ["Refund", "20"]
+    assert [one.evidence.spans for one in card.checks] == [
+        ((2, 8, "matched"),),
+        (),
+        ((12, 14, "matched"),),
+        ((12, 14, "gold"),),
+    ]
+    assert (card.checks[3].evidence.read, card.checks[3].evidence.near) == ("a Refund of 20", "ends")
     assert card.gold == {"answer": "20"}
-    assert len(long.matches) == 9
+    assert long.checks[1].evidence.spans == ((30, 63, "excess"),)
+    assert null.checks[0].evidence is None
     assert (null.state, null.reward, null.text, null.error) == ("unscored", None, None, ("the completion is null",))
     assert {one.passes for one in null.checks} == {None}
 
@@ -218,15 +224,60 @@ def test_golds_of_tasks_are_shown_and_their_phrases_marked(tmp_path):
     assay.score_file(folder / "rollouts.jsonl", folder / "refund-quality.json", out, tasks=folder / "tasks.jsonl")
     [card] = assay.show(out, row=[2]).cards
     assert '"anyOf": ["refund", "money back"]' in card.gold["expectations"]
-    assert [card.text[start:end] for start, end, _ in card.matches] == ["sorry", "photo"]
+    spans = [span for one in card.checks if one.evidence for span in one.evidence.spans]
+    assert [(card.text[start:end], kind) for start, end, kind in spans] == [("sorry", "matched"), ("photo", "matched")]
 
 
-def test_patterns_are_found_in_linear_time_and_phrases_in_any_case():
-    looked_for = Sought(
-        phrases=(("X", "p"), ("", "e"), ("xy", "q")), patterns=(("(a+)+$", "r"), ("(?=a)", "s"), ("(", "t"))
+def test_only_checks_of_our_types_are_read_from_a_footer(result):
+    """A result of another check than its footer says, or of a check of the user's, has cards without evidence, not an error."""
+    opened = open_result(result)
+    form = opened.forms[0]
+    checks = [
+        {**form["checks"][0], "type": "a_type_of_others"},
+        {**form["checks"][1], "params": {"value": "no number"}},
+        {**form["checks"][2], "params": {"pattern": "("}},
+        {**form["checks"][3], "params": {"value": {"column": "answer[0].x"}}},
+    ]
+    entry = {**opened.verifiers[0], "canonical": json.dumps({**form, "checks": checks})}
+    card = assay.show(replace(opened, provenance={**opened.provenance, "verifiers": [entry]})).cards[0]
+    assert [one.evidence and one.evidence.read for one in card.checks] == [None, None, None, "a Refund of 20"]
+    assert card.checks[3].evidence.expected == ()
+
+
+def test_other_texts_that_checks_read_are_sources(tmp_path):
+    spec = {"checks": [{"type": "contains", "value": "rain", "on": ["prompt"]}, {"type": "case", "is": "lower"}]}
+    out = str(tmp_path / "out.parquet")
+    assay.score_file([{"completion": "No", "prompt": "will it rain?"}], spec, out, keep="*")
+    [card] = assay.show(out).cards
+    assert card.sources == {"prompt": "will it rain?"}
+    data = card.as_json()
+    assert data["sources"] == {"prompt": "will it rain?"}
+    assert data["checks"][0]["evidence"] == {
+        "source": "prompt",
+        "read": None,
+        "expected": ["rain"],
+        "near": None,
+        "spans": [{"start": 8, "end": 12, "kind": "matched"}],
+    }
+    shown = CliRunner().invoke(app, ["show", out, "--check", "contains"], env={"COLUMNS": "100"}).stdout
+    assert "  │ prompt: will it ⟦matched:rain⟧?\n" in shown
+    assert "  │ No\n" in shown
+    assert "  │ ⟦offending:N⟧o\n" in CliRunner().invoke(app, ["show", out], env={"COLUMNS": "100"}).stdout
+    assert "Did you mean `contains`?" in CliRunner().invoke(app, ["show", out, "--check", "contain"]).stderr
+
+
+def test_the_terminal_says_what_was_read_and_how_it_relates_to_the_gold(tmp_path):
+    checks = [
+        {"type": "equals", "value": {"column": "answer"}, "on": [{"after": "A:"}]},
+        {"type": "max_length", "value": 26},
+    ]
+    out = str(tmp_path / "out.parquet")
+    assay.score_file(
+        [{"completion": "2 * 9 = 18 a day\nA: 18 dollars.", "answer": "18"}], {"checks": checks}, out, keep="*"
     )
-    text = "a" * 100_000 + "!xY x"
-    assert matches(text, {}, looked_for) == [(100_001, 100_003, "q"), (100_004, 100_005, "p")]
+    shown = CliRunner().invoke(app, ["show", out], env={"COLUMNS": "100"}).stdout
+    assert "    read 18 dollars. → expected 18 (begins)\n" in shown
+    assert "  │ 2 * 9 = ⟦gold:18⟧ a day\n  │ A: ⟦18 dollars.⟧\n" in shown
 
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000"
@@ -243,14 +294,14 @@ def test_what_rows_hold_is_shown_escaped(tmp_path, as_json):
     if as_json:
         [card] = json.loads(done.stdout)["cards"]
         assert card["text"] == frame[0]["completion"]
-        assert {match["check"] for match in card["matches"]} == {"answer", "c: [red]é\u4e2d"}
+        assert [one["check"] for one in card["checks"]] == ["c: [red]é\u4e2d"]
+        assert [span["kind"] for span in card["checks"][0]["evidence"]["spans"]] == ["matched"]
         assert done.stdout.isascii()
         assert "\x1b" not in done.stdout
     else:
         assert done.stderr == ""
         assert all(line.isprintable() for line in done.stdout.splitlines())
         assert printable(HOSTILE) in done.stdout
-        assert "⟦refund⟧" in done.stdout
         assert " more characters" in done.stdout
         assert len(done.stdout) < 4_000
 
@@ -262,7 +313,7 @@ def test_the_command_shows_cards_and_data_on_stdout(result):
         return done
 
     shown = run("--failed", "contains", "--columns", "model,step", "--sort", "-step").stdout
-    assert shown.startswith("row 4 · model x · step 4 · reward 0.75 · ✗ failed\n")
+    assert shown.startswith("row 4 · model x · step 4 · reward 0.750 · ✗ failed\n")
     assert '  ✗ contains  0       does not contain "refund"\n' in shown
     assert shown.endswith("2 rows of 2 that match; out.parquet has 5\n")
     data = json.loads(run("--row", "3", "--row", "0", "--json").stdout)

@@ -169,18 +169,23 @@ Examples:
 def show(
     result: ResultPath,
     *,
+    check: Annotated[
+        str | None, option("Show the evidence of this check; by default, of those that fail.", "CHECK", "--check")
+    ] = None,
     as_data: AsData = False,
     **options: Any,
 ) -> None:
-    """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
+    """Show rows of a result: key columns, reward, each check with feedback, and the text with what it read and missed."""
     from assay.cli.views import print_cards
     from assay.insight.reports.showing import show as look
+    from assay.insight.results import open_result
 
+    name = open_result(result).check(check).name if check else ""
     cards = look(result, **options)
     if as_data:
         write_data(json.dumps(cards.as_json(), allow_nan=False, default=str) + "\n")
     else:
-        on_stdout(partial(print_cards, cards=cards), width=None)
+        on_stdout(partial(print_cards, cards=cards, check=name), width=None)
 
 
 @command(

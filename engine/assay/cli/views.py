@@ -1,21 +1,23 @@
 """What commands show of verifiers and rows: explanations, listings and benchmarks as documents, and cards."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from assay.cli.terminal import print_line, print_notes
-from assay.errors import counted, printable
+from assay.errors import SHOWN, counted, printable
+from assay.names import COMPLETION
 from assay.writing.documents import Document, Lines, Table
 from assay.writing.numbers import count, number, plain, seconds, speed
 
 if TYPE_CHECKING:
     from assay.insight.bench import Bench
-    from assay.insight.reports.showing import Card, Cards
+    from assay.insight.evidence.evidence import CheckEvidence, Span
+    from assay.insight.reports.showing import Card, Cards, Verdict
     from assay.loading.presets.preset import Preset
     from assay.spec.verifier import VerifierSpec
 
@@ -123,57 +125,95 @@ _STATES = {
     "unscored": ("– unscored", "yellow"),
     "scored": ("scored", ""),
 }
+_STYLES = {
+    "excess": "reverse magenta",
+    "read": "reverse cyan",
+    "matched": "reverse green",
+    "gold": "reverse yellow",
+    "offending": "reverse red",
+}
+"""How the kinds of evidence look, the most telling last."""
 _MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "dim")}
 
 
-def print_cards(console: Console, cards: "Cards") -> None:
-    """Print rows of a result, a card each."""
+def print_cards(console: Console, cards: "Cards", check: str = "") -> None:
+    """Print rows of a result, a card each; the evidence is that of a check, else of those that fail."""
     for card in cards.cards:
-        _print_card(console, card)
+        _print_card(console, card, check)
     print_line(console, printable(cards.headline))
     print_notes(console, cards.notes)
 
 
-def _print_card(console: Console, card: "Card") -> None:
+def _print_card(console: Console, card: "Card", check: str) -> None:
     values = {name: "–" if value is None else printable(str(value)) for name, value in card.key.items()}
     keys = "".join(f" · {printable(name)} {value}" for name, value in values.items())
     print_line(console, (f"row {card.row:,}", "bold"), keys, f" · reward {number(card.reward)} · ", _STATES[card.state])
     width = max((len(printable(verdict.check)) for verdict in card.checks), default=0)
+    evidence = list["CheckEvidence"]()
     for verdict in card.checks:
-        words = f" {printable(verdict.check):{width}}  {number(verdict.score):6}  {printable(verdict.feedback)}"
-        print_line(console, "  ", _MARKS[verdict.passes], words.rstrip())
-        if verdict.title:
-            print_line(console, (f"    {printable(verdict.title)}", "dim"))
-        if verdict.error and verdict.error != verdict.feedback:
-            print_line(console, ("    error: ", "red"), printable(verdict.error))
+        _print_verdict(console, verdict, width)
+        if verdict.evidence is not None and (verdict.check == check if check else verdict.passes is False):
+            evidence.append(verdict.evidence)
+            _print_reading(console, verdict.evidence)
     for line in card.feedback:
         print_line(console, f"  {printable(line)}")
     for line in card.error:
         print_line(console, ("  error: ", "red"), printable(line))
     for name, gold in card.gold.items():
         _print_text(console, Text.assemble((f"{printable(name)}: ", "bold"), printable(gold)), _GOLD_LINES)
+    for name, text in card.sources.items():
+        if spans := [span for seen in evidence if seen.source == name for span in seen.spans]:
+            _print_source(console, f"{printable(name)}: ", text, spans)
     if card.text is not None:
-        _print_completion(console, card.text, card.matches)
+        spans = [span for seen in evidence if seen.source == COMPLETION for span in seen.spans]
+        _print_source(console, "", card.text, spans)
     console.print()
 
 
-def _print_completion(console: Console, text: str, matches: Sequence[tuple[int, int, str]]) -> None:
+def _print_verdict(console: Console, verdict: "Verdict", width: int) -> None:
+    words = f" {printable(verdict.check):{width}}  {number(verdict.score):6}  {printable(verdict.feedback)}"
+    print_line(console, "  ", _MARKS[verdict.passes], words.rstrip())
+    if verdict.title:
+        print_line(console, (f"    {printable(verdict.title)}", "dim"))
+    if verdict.error and verdict.error != verdict.feedback:
+        print_line(console, ("    error: ", "red"), printable(verdict.error))
+
+
+def _print_reading(console: Console, seen: "CheckEvidence") -> None:
+    if seen.read is not None:
+        expected = f" → expected {' | '.join(map(_short, seen.expected))}" if seen.expected else ""
+        print_line(console, ("    read ", "dim"), _short(seen.read), expected, f" ({seen.near})" if seen.near else "")
+
+
+def _short(text: str) -> str:
+    return printable(text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…")
+
+
+def _print_source(console: Console, heading: str, text: str, spans: Sequence["Span"]) -> None:
     room = max(console.width - 4, 20) * _TEXT_LINES
-    first = matches[0][0] if matches else 0
+    first = min((span.start for span in spans), default=0)
     begin = max(0, first - _BEFORE) if first > room // 2 else 0
     end = min(len(text), begin + room)
-    shown = Text(f"… {begin:,} characters … " if begin else "", "dim")
-    at = begin
-    for start, stop, _ in matches:
-        if start >= end:
-            break
-        shown.append(printable(text[at:start], lines=True), "default")
-        at = min(stop, end)
-        marked = printable(text[start:at], lines=True)
-        # without colours, brackets mark what matched
-        shown.append(marked if console.color_system else f"⟦{marked}⟧", "bold reverse")
-    shown.append(printable(text[at:end], lines=True), "default")
+    shown = Text(heading, "bold").append(f"… {begin:,} characters … " if begin else "", "dim")
+    for kind, part in _parts(text, spans, begin, end):
+        written = printable(part, lines=True)
+        if kind and not console.color_system:  # without colours, brackets mark what was found
+            written = f"⟦{written}⟧" if kind == "read" else f"⟦{kind}:{written}⟧"
+        shown.append(written, _STYLES.get(kind, "default"))
     _print_text(console, shown, _TEXT_LINES, more=len(text) - end)
+
+
+def _parts(text: str, spans: Sequence["Span"], begin: int, end: int) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a text, each with what is there: of several kinds, the most telling."""
+    edges = sorted({begin, end, *(min(max(at, begin), end) for span in spans for at in (span.start, span.end))})
+
+    def kind_at(place: tuple[int, int]) -> str:
+        kinds = [span.kind for span in spans if span.start <= place[0] and place[1] <= span.end]
+        return max(kinds, key=[*_STYLES].index, default="")
+
+    for kind, places in groupby(pairwise(edges), kind_at):
+        (start, stop), *others = places
+        yield kind, text[start : others[-1][1] if others else stop]
 
 
 def _print_text(console: Console, text: Text, most: int, more: int = 0) -> None:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from assay.calls.limits import own_failure
 from assay.checks.base import Outcome
+from assay.errors import counted
+from assay.insight.evidence.documents import evidence_document
 from assay.insight.evidence.reader import EDGES, CheckReader, reader_of
 from assay.insight.evidence.spans import GOLD, KINDS, MATCHED, MOST, READ, Mark, Scene, marks_of
 from assay.names import COMPLETION
@@ -16,6 +18,8 @@ from assay.steps.base import Placed
 from assay.steps.places import Place, PlacedText
 from assay.steps.sources import TOOL_CALLS, CallSource
 from assay.values.arguments import RAW
+from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed
 
 _PICKS = ("number", "number_range", "choice")
 """Types that pick a part of the text, which is marked even if it is all of it."""
@@ -60,8 +64,8 @@ class CheckEvidence:
         return {**vars(self), "expected": list(self.expected), "spans": spans}
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, repr=False)
+class Evidence(Displayed):
     """The evidence for the verdicts of all checks on a row.
 
     Attributes:
@@ -73,6 +77,15 @@ class Evidence:
     text: str | None
     checks: tuple[CheckEvidence, ...]
     sources: Mapping[str, str]
+
+    @property
+    def headline(self) -> str:
+        """How many of the checks that ran pass."""
+        ran = [check.passes for check in self.checks if check.passes is not None]
+        return f"{sum(ran)} of {counted(len(ran), 'check')} passed"
+
+    def _document(self) -> Document:
+        return evidence_document(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""

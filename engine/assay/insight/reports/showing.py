@@ -1,173 +1,40 @@
 """Rows of a result for a person to look at: chosen, sorted, and each with what its checks say about its text.
 
-What a verifier looks for is read from the canonical form in the provenance as plain data: nothing is loaded or run. The places are for
-the eye, in the whole text; scores say what counted.
+What checks read is found anew from their canonical forms in the provenance, for Assay's own types only: nothing is imported, and nothing
+is scored again.
 """
 
+import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 from polars.exceptions import ColumnNotFoundError, PanicException, PolarsError
 
-from assay.errors import AssayError, UsageError, counted, did_you_mean, listed
+from assay.checks.expectations import METADATA
+from assay.errors import UsageError, counted, did_you_mean, listed
 from assay.expressions.json import loads
+from assay.expressions.mixed import untyped
 from assay.expressions.readable import readable
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
+from assay.insight.evidence.evidence import CheckEvidence, evidence_of, source_of
+from assay.insight.evidence.reader import CheckReader, readers_of
 from assay.insight.originals import HOW, originals, some_rows
 from assay.insight.reports.documents import cards_document
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.loading.formats.files import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
 from assay.options import ShowOptions, documented
-from assay.values.references import Reference, gold_text, is_reference, read_reference
+from assay.values.arguments import RAW
+from assay.values.references import gold_text
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
-_PHRASES = ("value", "values", "text")
 _PLAIN_GOLDS = ("answer", "target", "expected")
-_TYPES = ("contains", "not_contains", "contains_any", "contains_all", "starts_with", "ends_with", "equals")
-_MOST_TEXT = 200_000
-"""Code points of a text that are searched."""
-
-_MOST_MATCHES = 1_000
-
-
-@dataclass(frozen=True)
-class Sought:
-    """What the checks of a result look for."""
-
-    phrases: tuple[tuple[str, str], ...] = ()
-    patterns: tuple[tuple[str, str], ...] = ()
-    golds: tuple[tuple[Reference, str], ...] = ()
-    expectations: tuple[str, ...] = ()
-    columns: tuple[str, ...] = field(default=_PLAIN_GOLDS)
-
-    def golds_of(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """Return the golds of a row, by what brings them."""
-        golds: dict[str, Any] = {name: row.get(name) for name in _PLAIN_GOLDS}
-        for reference, _ in self.golds:
-            try:
-                golds[str(reference)] = reference.row(row)
-            except (ValueError, TypeError, RecursionError):
-                continue
-        if self.expectations:
-            golds["expectations"] = _expectations(row)
-        return {name: _shown(value) for name, value in golds.items() if value not in (None, {}, [])}
-
-    def phrases_of(self, row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield the phrases to look for in a row's text, each with its check or with what brings it."""
-        yield from self.phrases
-        for name in _PLAIN_GOLDS if not self.golds else ():
-            if isinstance(row.get(name), str):
-                yield row[name], name
-        for reference, check in self.golds:
-            try:
-                value = reference.row(row)
-            except (ValueError, TypeError, RecursionError):
-                continue
-            yield from (
-                (item, check) for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)
-            )
-        for check in self.expectations:
-            yield from ((phrase, check) for phrase in _strings(_expectations(row)))
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping | list) else gold_text(value)
-
-
-def _expectations(row: Mapping[str, Any]) -> Any:
-    try:
-        metadata = row.get("metadata")
-        metadata = loads(metadata) if isinstance(metadata, str) else metadata
-    except (ValueError, RecursionError):
-        return None
-    return metadata.get("expectations") if isinstance(metadata, Mapping) else None
-
-
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth < 8 and isinstance(value, Mapping | list):  # noqa: PLR2004  (deeper ones are no expectations)
-        inside = [value[key] for key in value if key != "message"] if isinstance(value, Mapping) else value
-        for inner in inside:
-            yield from _strings(inner, depth + 1)
-
-
-def sought(result: Result) -> Sought:
-    """Return what the checks of a result look for, as far as its provenance says."""
-    phrases: list[tuple[str, str]] = []
-    patterns: list[tuple[str, str]] = []
-    golds: list[tuple[Reference, str]] = []
-    expectations: list[str] = []
-    for name, kind, params in _params(result):
-        if kind == "task_expectations":
-            expectations.append(name)
-        if kind == "regex" and isinstance(params.get("pattern"), str):
-            patterns.append((params["pattern"], name))
-        for value in params.values():
-            if is_reference(value):
-                try:
-                    golds.append((read_reference(value), name))
-                except (ValueError, AssayError, TypeError):
-                    continue
-        values = [params.get(key) for key in _PHRASES] if kind in _TYPES else []
-        items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-        phrases += [(item, name) for item in items if isinstance(item, str)]
-    columns = dict.fromkeys(name for reference, _ in golds for name in reference.columns)
-    columns |= dict.fromkeys([*_PLAIN_GOLDS, *(["metadata"] if expectations else [])])
-    return Sought(tuple(phrases), tuple(patterns), tuple(golds), tuple(expectations), tuple(columns))
-
-
-def _params(result: Result) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    names = {(check.verifier, check.id): check.name for check in result.checks}
-    for verifier in result.forms if result.verifiers else ():
-        stack = [*reversed(verifier.get("checks", ()))]
-        while stack:
-            check = stack.pop()
-            stack += reversed(check.get("checks", ()))
-            yield names.get((verifier["id"], check["id"]), check["id"]), check["type"], check.get("params", {})
-
-
-def matches(text: str, row: Mapping[str, Any], looked_for: Sought) -> list[tuple[int, int, str]]:
-    """Return where what the checks look for is in a text: start, end and check; in order, none overlapping another."""
-    searched = text[:_MOST_TEXT]
-    places = [place for phrase, check in looked_for.phrases_of(row) for place in _phrase(searched, phrase, check)]
-    places += [place for pattern, check in looked_for.patterns for place in _pattern(searched, pattern, check)]
-    kept: list[tuple[int, int, str]] = []
-    for start, end, check in sorted(places, key=lambda place: (place[0], -place[1], place[2])):
-        if start >= (kept[-1][1] if kept else 0):
-            kept.append((start, end, check))
-    return kept[:_MOST_MATCHES]
-
-
-def _phrase(text: str, phrase: str, check: str) -> Sequence[tuple[int, int, str]]:
-    phrase = phrase.strip()
-    if not phrase:
-        return []
-    found = re.finditer(re.escape(phrase), text, re.IGNORECASE)
-    return [(*match.span(), check) for match, _ in zip(found, range(_MOST_MATCHES), strict=False)]
-
-
-def _pattern(text: str, pattern: str, check: str) -> list[tuple[int, int, str]]:
-    try:
-        parts = pl.Series([text]).str.extract_all(pattern)[0].to_list()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return []
-    places, at = [], 0
-    for part in filter(None, parts[:_MOST_MATCHES]):
-        at = text.find(part, at)
-        if at < 0:
-            break
-        places.append((at, at := at + len(part), check))
-    return places
-
-
 _KEYS = ("rollout_id", "sample_idx", "id")
 _VERDICTS = ("reward", "passed", "feedback", "error")
 _LONGEST_WHERE = 2_000
@@ -184,6 +51,7 @@ class Verdict:
         feedback: Its line of feedback, or ``""``.
         error: Its line of errors, or ``""``.
         title: What its spec calls it for people, or ``""``.
+        evidence: What it reads, and where; None for groups, for types that are not Assay's, and where the text cannot be had.
     """
 
     check: str
@@ -192,6 +60,15 @@ class Verdict:
     feedback: str = ""
     error: str = ""
     title: str = ""
+    evidence: CheckEvidence | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON data."""
+        evidence = None if self.evidence is None else self.evidence.as_json()
+        known = evidence and {
+            name: value for name, value in evidence.items() if name not in ("check", "score", "passes")
+        }
+        return {**vars(self), "evidence": known}
 
 
 @dataclass(frozen=True)
@@ -208,7 +85,7 @@ class Card:
         error: Lines of errors of no known check.
         gold: What the row's answer is compared with, by where it comes from.
         text: The scored text; None if it is null, or cannot be had.
-        matches: Where in the text what the checks look for is: start, end, check.
+        sources: The other texts that checks read, by their names.
     """
 
     row: int
@@ -220,15 +97,14 @@ class Card:
     error: tuple[str, ...]
     gold: dict[str, str]
     text: str | None
-    matches: tuple[tuple[int, int, str], ...]
+    sources: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
         data = {name: getattr(self, name) for name in ("row", "key", "state", "reward")}
-        data |= {"checks": [vars(verdict) for verdict in self.checks]}
+        data |= {"checks": [verdict.as_json() for verdict in self.checks]}
         data |= {name: list(getattr(self, name)) for name in ("feedback", "error")}
-        places = [{"start": start, "end": end, "check": check} for start, end, check in self.matches]
-        return data | {"gold": self.gold, "text": self.text, "matches": places}
+        return data | {"gold": self.gold, "text": self.text, "sources": dict(self.sources)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -426,17 +302,15 @@ def cards_of(
 ) -> tuple[tuple[Card, ...], str]:
     """Return rows as cards, in the order of their numbers given; and a note if there are no texts, or ``""``."""
     keys = result.columns(columns, "--columns") or keys_of(result)
-    looked_for = sought(result)
-    texts, why = originals(result, rows, looked_for.columns, rollouts)
-    names = [name for name in (*_VERDICTS, *keys, *looked_for.columns) if name in result.schema]
-    names += [check.column for check in result.checks]
-    frame = _fetched(result, rows, list(dict.fromkeys(names)))
-    others = [name for name in texts.columns if name not in frame.columns]
-    frame = frame.join(texts.select(ROW, *others), on=ROW, how="left", maintain_order="left") if others else frame
-    found = {values[ROW]: values for values in frame.iter_rows(named=True)}
-    return tuple(
-        _card(result, found[number], keys, looked_for) for number in rows
-    ), f"no texts: {why}; {HOW}" if why else ""
+    readers = readers_of(result.forms if result.verifiers else ())
+    wanted = tuple(dict.fromkeys((*_PLAIN_GOLDS, *(name for reader in readers.values() for name in reader.columns))))
+    texts, why = originals(result, rows, wanted, rollouts)
+    names = dict.fromkeys((*_VERDICTS, *keys, *_PLAIN_GOLDS, *(check.column for check in result.checks)))
+    frame = _fetched(result, rows, [name for name in names if name in result.schema])
+    rollouts_of = {row[ROW]: row for row in texts.iter_rows(named=True)}
+    verdicts_of = {row[ROW]: row for row in frame.iter_rows(named=True)}
+    cards = (_card(result, verdicts_of[number], rollouts_of.get(number, {}), keys, readers) for number in rows)
+    return tuple(cards), f"no texts: {why}; {HOW}" if why else ""
 
 
 def keys_of(result: Result) -> tuple[str, ...]:
@@ -450,20 +324,26 @@ def _fetched(result: Result, rows: Sequence[int], names: Sequence[str]) -> pl.Da
     return result.collect(some_rows(result.numbered.select(ROW, *values, result.state.alias(HIDDEN + "state")), rows))
 
 
-def _card(result: Result, values: dict[str, Any], keys: Sequence[str], looked_for: Any) -> Card:
-    text = values.get(TEXT)
+def _card(
+    result: Result,
+    values: dict[str, Any],
+    rollout: Mapping[str, Any],
+    keys: Sequence[str],
+    readers: Mapping[tuple[str, str], CheckReader],
+) -> Card:
+    text = rollout.get(TEXT)
+    row = {**rollout, RAW: rollout.get(COMPLETION, text), COMPLETION: text}
     lines = {name: labelled_lines(values.get(name), result.labels) for name in ("feedback", "error")}
-    checks = tuple(
-        Verdict(
-            check.name,
-            None if values[check.column] is None else float(values[check.column]),
-            None if values[check.column] is None else values[check.column] == 1.0,
-            "\n".join(line for name, line in lines["feedback"] if name == check.name),
-            "\n".join(line for name, line in lines["error"] if name == check.name),
-            check.title,
+    checks = []
+    for check in result.checks:
+        feedback, error = (
+            "\n".join(line for name, line in lines[column] if name == check.name) for column in ("feedback", "error")
         )
-        for check in result.checks
-    )
+        score = None if values[check.column] is None else float(values[check.column])
+        reader = None if text is None else readers.get((check.verifier, check.id))
+        seen = None if reader is None else _evidence(check.name, reader, row, score, error)
+        passes = None if score is None else score == 1.0
+        checks.append(Verdict(check.name, score, passes, feedback, error, check.title, seen))
     known = {check.name for check in result.checks}
     rest = {
         column: tuple(line if name is None else f"{name}: {line}" for name, line in found if name not in known)
@@ -474,10 +354,47 @@ def _card(result: Result, values: dict[str, Any], keys: Sequence[str], looked_fo
         key={name: values[name] for name in keys if name != COMPLETION},
         state=values[HIDDEN + "state"],
         reward=values["reward"],
-        checks=checks,
+        checks=tuple(checks),
         feedback=rest["feedback"],
         error=rest["error"],
-        gold=looked_for.golds_of(values),
+        gold=_golds({**{name: values.get(name) for name in _PLAIN_GOLDS}, **row}, readers.values()),
         text=text,
-        matches=tuple(matches(text, values, looked_for)) if text else (),
+        sources={}
+        if text is None
+        else {name: text for reader in readers.values() for name, text in _source(reader, row)},
     )
+
+
+def _evidence(
+    name: str, reader: CheckReader, row: Mapping[str, Any], score: float | None, error: str
+) -> CheckEvidence | None:
+    try:
+        return replace(evidence_of(reader, row, score, has_error=bool(error)), check=name)
+    except Exception:  # noqa: BLE001  (what a footer says, and these rows may be others than it was made for)
+        return None
+
+
+def _source(reader: CheckReader, row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    try:
+        return source_of(reader, row).items()
+    except Exception:  # noqa: BLE001  (as above)
+        return ()
+
+
+def _golds(row: Mapping[str, Any], readers: Iterable[CheckReader]) -> dict[str, str]:
+    """Return what the checks of a row compare with, by what brings it."""
+    golds: dict[str, Any] = {name: row.get(name) for name in _PLAIN_GOLDS}
+    for reader in readers:
+        for _, reference in reader.check.traits.references:
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                golds[str(reference)] = reference.row(row)
+        if reader.type == "task_expectations":
+            with contextlib.suppress(ValueError, RecursionError):
+                metadata = untyped(row.get(METADATA))
+                metadata = loads(metadata) if isinstance(metadata, str) else metadata
+                golds["expectations"] = metadata.get("expectations") if isinstance(metadata, Mapping) else None
+    return {name: _shown(value) for name, value in golds.items() if value not in (None, {}, [])}
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping | list) else gold_text(value)
