@@ -249,7 +249,7 @@ RAISED = (Exception, SystemExit)
 """Exceptions that user code may raise without ending a run: all except an interrupt."""
 
 
-def said_by(exception: BaseException) -> str:
+def describe_error(exception: BaseException) -> str:
     """Return an exception for ``error`` and ``feedback``: ``<ExceptionType>: <message>``, cut to 10,000 characters."""
     name = "PatternError" if type(exception).__name__ == "error" else type(exception).__name__  # re.error before 3.13
     try:

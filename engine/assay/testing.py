@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.checks.base import Check, Example
 from assay.checks.registry import CHECKS
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
-from assay.errors import said_by
+from assay.errors import describe_error
 from assay.functions.registry import function, get
 from assay.names import COMPLETION
 from assay.scoring.reference import score_rows
@@ -206,9 +206,9 @@ def _assert_expression_answers(
             if reward.cast(pl.Float64).is_finite().any():
                 return
         except BaseException as error:
-            if not own_failure(error):
+            if not is_user_error(error):
                 raise
-            reason = said_by(error)
+            reason = describe_error(error)
     raise AssertionError(f"the Polars version of {fn_name} never returns a value: {reason}")
 
 

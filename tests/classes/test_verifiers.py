@@ -12,7 +12,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, mode
 from pydantic_core import PydanticCustomError
 
 import assay
-from assay.calls.limits import is_score, settled
+from assay.calls.limits import is_score, to_reward
 from assay.classes import registry as verifiers
 from assay.classes.check import prompt_text, target_of
 from assay.functions import registry as functions
@@ -452,7 +452,7 @@ def test_a_reward_may_be_a_scalar_of_an_array_library():
     assert by_class["reward"].to_list() == by_fn["reward"].to_list() == wanted * (len(made) // 5)
     assert by_class["error"].is_null().to_list() == [True, True, False, False, False] * (len(made) // 5)
     assert [is_score(one) for one in made] == [True, True, False, False, False] * (len(made) // 5)
-    assert settled(Scalar(2)) == (2.0, None)
+    assert to_reward(Scalar(2)) == (2.0, None)
     assert is_score(Scalar(2)) is False
 
 

@@ -4,7 +4,7 @@ import random
 
 import polars as pl
 
-from assay.errors import said_by
+from assay.errors import describe_error
 from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 from assay.steps.chain import Chain
@@ -105,7 +105,7 @@ def by_rows(chain, texts):
         try:
             results.append((None, None, None) if text is None else (*chain.run(text), None))
         except Exception as error:  # noqa: BLE001  (whatever a step raises)
-            results.append((None, None, said_by(error)))
+            results.append((None, None, describe_error(error)))
     return results
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from assay.errors import said_by
+from assay.errors import describe_error
 
 BYTES_PER_VALUE = 32
 """Bytes of a large body for each value that it may have: a value takes up to 300 bytes until it is scored."""
@@ -120,7 +120,7 @@ class Body:
             self.content.clear()
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise Refused(400, f"The body is not JSON: {said_by(error)}") from None
+            raise Refused(400, f"The body is not JSON: {describe_error(error)}") from None
 
 
 def row_problem(row: Iterable[Any], limits: ServerLimits) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from assay.adapters.verdicts import check_columns, checks_of, mean_of_scored, verdict_of, with_gold
 from assay.compiling.plan import Plan
-from assay.errors import RAISED, ColumnsError, InputError, UsageError, package, said_by
+from assay.errors import RAISED, ColumnsError, InputError, UsageError, describe_error, package
 from assay.loading.formats.inspect_log import sample_columns
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers, plan_of
@@ -63,7 +63,7 @@ def inspect(spec: Verifiers, *, name: str | None = None, per_check: bool = False
             except ColumnsError:  # no sample has what a check reads
                 raise
             except RAISED as error:
-                return Score.unscored(reason="scoring_failed", explanation=said_by(error))
+                return Score.unscored(reason="scoring_failed", explanation=describe_error(error))
             text, explanation = state.output.completion, verdict["feedback"]
             if verdict["reward"] is None:
                 reason = "no_response" if row["completion"] is None else "scoring_failed"

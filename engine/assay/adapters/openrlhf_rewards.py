@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from assay.adapters.verdicts import score_names
-from assay.errors import AssayError, said_by
+from assay.errors import AssayError, describe_error
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
 _logger = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ class Reasons:
         """Count the queries without a reward, and log what is new of them."""
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
-                level, message, reason = logging.ERROR, "A query has no reward", said_by(outcome)
+                level, message, reason = logging.ERROR, "A query has no reward", describe_error(outcome)
             elif outcome["reward"] is None:
                 level, message, reason = logging.WARNING, "A query is unscored", outcome["error"]
             else:

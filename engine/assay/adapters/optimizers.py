@@ -14,7 +14,7 @@ from typing import Any
 from assay.adapters.verdicts import check_columns, verdict_of
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.compiling.columns import needed_columns
-from assay.errors import RAISED, ColumnsError, UsageError, did_you_mean, listed, package, said_by
+from assay.errors import RAISED, ColumnsError, UsageError, describe_error, did_you_mean, listed, package
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
@@ -221,7 +221,7 @@ class PairScorer:
 
     def _outcome(self, example: Any, completion: Any, result: Any) -> dict[str, Any]:
         failure = next((each for each in (completion, result) if isinstance(each, BaseException)), None)
-        raised = None if failure is None else said_by(failure)
+        raised = None if failure is None else describe_error(failure)
         verdict: dict[str, Any] = {"reward": None} if failure is not None else verdict_of(result, self._checks)
         unscored = verdict["reward"] is None
         names = (short for short, _ in self._checks.values())

@@ -23,7 +23,7 @@ from assay.adapters.verdicts import score_names
 from assay.compiling.batches import check_given
 from assay.compiling.columns import read_columns
 from assay.compiling.plan import Plan
-from assay.errors import ColumnsError, InputError, UsageError, said_by
+from assay.errors import ColumnsError, InputError, UsageError, describe_error
 from assay.scoring.batching import Batcher, Outcome, Verifiers, plan_of
 
 __all__ = ["ServerLimits", "reward_app", "serve"]
@@ -205,7 +205,7 @@ class _Server:
         def show(outcomes: Sequence[Outcome]) -> Any:
             nothing = dict.fromkeys(self._plan.results)
             results = [
-                nothing | {"error": said_by(outcome)} if isinstance(outcome, BaseException) else outcome
+                nothing | {"error": describe_error(outcome)} if isinstance(outcome, BaseException) else outcome
                 for outcome in outcomes
             ]
             return results[0] if is_single else {"results": results}

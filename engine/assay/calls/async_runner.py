@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.calls.coroutines import work_off
-from assay.calls.limits import Limits, Settled, failed, timed_out
-from assay.calls.runner import Interrupted, RunningCall, Work, run_here, settled_failure
+from assay.calls.limits import CallResult, Limits, failed, timed_out
+from assay.calls.runner import Interrupted, RunningCall, Work, failure_result, run_here
 from assay.errors import Abandoned
 
 
@@ -27,7 +27,7 @@ async def run_async(work: Work, limits: Limits, running: RunningCall | None = No
         except GeneratorExit as error:
             # NOTE: if a call awaits a future that ended with GeneratorExit, Python closes the call and raises it here
             result = failed(error)
-        work.settle(row, number, result, running)
+        work.record(row, number, result, running)
 
     async def work_through(row: int) -> None:
         started = time.perf_counter()
@@ -85,7 +85,7 @@ async def run_in_loop(work: Work, limits: Limits) -> None:
         raise KeyboardInterrupt from None
 
 
-async def _called(work: Work, row: int, number: int, seconds: float | None, running: RunningCall | None) -> Settled:
+async def _called(work: Work, row: int, number: int, seconds: float | None, running: RunningCall | None) -> CallResult:
     if running is not None:
         running.enter(row, number)
     try:
@@ -103,7 +103,7 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, runn
     except KeyboardInterrupt:
         raise Interrupted from None
     except BaseException as error:  # noqa: BLE001  (a broken function never ends a run, whatever it raises)
-        return settled_failure(error)
+        return failure_result(error)
     finally:
         if running is not None:
             running.leave()

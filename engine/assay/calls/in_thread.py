@@ -86,7 +86,7 @@ def _run_until_late(work: Work, limits: Limits, seconds: float) -> bool:
             is_stopped = limits.stop is not None and limits.stop.is_set()
             running.is_abandoned = is_late or is_stopped
             if is_late:
-                work.settle(*running.call, timed_out(seconds))
+                work.record(*running.call, timed_out(seconds))
         if not running.is_abandoned:
             continue
         if in_loop:

@@ -74,7 +74,7 @@ class Limits:
         return Limits, (*values, self.timeouts, self.check)
 
 
-Settled = tuple[float, str | None]
+CallResult = tuple[float, str | None]
 """The result of a call: the reward, and the error if the call failed."""
 
 
@@ -84,7 +84,7 @@ def scalar(value: Any) -> Any:
     return value.item() if is_array else value
 
 
-def settled(value: Any) -> Settled:
+def to_reward(value: Any) -> CallResult:
     """Convert what user code returned to a reward; the same rule applies to reward functions, verifiers and checks."""
     try:
         if type(value) in _NUMBERS:
@@ -93,7 +93,7 @@ def settled(value: Any) -> Settled:
             number = scalar(value)
             reward = math.nan if _is_text(number) or getattr(number, "ndim", None) else float(number)
     except BaseException as error:  # the value's methods may raise anything
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         return failed(error)
     return (reward, None) if math.isfinite(reward) else (0.0, NO_REWARD)
@@ -126,25 +126,25 @@ class Graded:
 def graded(value: Any) -> tuple[Any, str | None]:
     """Convert a number, ``(number, reason)`` or a mapping to a reward, a float or a ``Graded``, and the error, or None."""
     if type(value) is float or not isinstance(value, tuple | Mapping):
-        return settled(value)
+        return to_reward(value)
     try:
         metrics: dict[str, float | None] = {}
         if isinstance(value, Mapping):
             if "score" not in value:
                 return 0.0, "ValueError: the mapping has no `score`"
             entries = {
-                encodable(str(key)): settled(item) for key, item in value.items() if key not in ("score", "reason")
+                encodable(str(key)): to_reward(item) for key, item in value.items() if key not in ("score", "reason")
             }
             metrics = {name: number if error is None else None for name, (number, error) in entries.items()}
             number, reason = value["score"], value.get("reason")
         elif len(value) == 2 and isinstance(value[1], str | None):  # noqa: PLR2004  (a pair)
             number, reason = value
         else:
-            return settled(value)
-        score, error = settled(number)
+            return to_reward(value)
+        score, error = to_reward(number)
         text = "" if reason is None else encodable(str(reason)[:LONGEST_MESSAGE])
     except BaseException as error:  # the value's methods may raise anything
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         return failed(error)
     return (Graded(score, text, metrics) if error is None and (text or metrics) else score), error
@@ -152,7 +152,7 @@ def graded(value: Any) -> tuple[Any, str | None]:
 
 def is_score(value: object) -> bool:
     """Return whether a value is a reward in [0, 1]."""
-    reward, error = settled(value)
+    reward, error = to_reward(value)
     return error is None and 0.0 <= reward <= 1.0
 
 
@@ -171,12 +171,12 @@ def only(result: Any) -> Any:
     return rewards[0]
 
 
-def failed(error: BaseException) -> Settled:
+def failed(error: BaseException) -> CallResult:
     """Return the result of a call that raised."""
     return 0.0, failure(error)
 
 
-def own_failure(error: BaseException) -> bool:
+def is_user_error(error: BaseException) -> bool:
     """Return whether an exception is a failure of user code, which affects its row only and does not end the run."""
     if isinstance(error, Exception):
         return True
@@ -193,6 +193,6 @@ def own_failure(error: BaseException) -> bool:
     return task is None or not task.cancelling()
 
 
-def timed_out(seconds: float) -> Settled:
+def timed_out(seconds: float) -> CallResult:
     """Return the result of a call that took too long."""
     return failed(TimeoutError(f"no answer within {seconds:g} s"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from assay.errors import printable, said_by, shown_path
+from assay.errors import describe_error, printable, shown_path
 
 _logger = logging.getLogger("assay.calls")
 _MOST = 1000
@@ -39,7 +39,7 @@ def raised_at(error: BaseException) -> str:
 
 def failure(error: BaseException, owner: object = None, name: str = "") -> str:
     """Return an exception of users' code for ``error``, and remember its line; log each message once for what called the code."""
-    message = said_by(error)
+    message = describe_error(error)
     if message not in _PLACES and len(_PLACES) < _MOST:
         _PLACES[message] = raised_at(error)
     logged = _LOGGED.setdefault(owner, set()) if owner is not None and place_of(message) else None

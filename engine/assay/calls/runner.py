@@ -13,7 +13,7 @@ from math import isfinite
 from time import perf_counter
 from typing import Any
 
-from assay.calls.limits import Settled, failed, graded, own_failure
+from assay.calls.limits import CallResult, failed, graded, is_user_error
 from assay.errors import Abandoned
 
 
@@ -72,13 +72,13 @@ class Work:
         begun = self.begun.pop((row, number), None)
         return self.calls[number](self.rows[row]) if begun is None else begun
 
-    def settle(self, row: int, number: int, result: tuple[Any, str | None], running: RunningCall | None = None) -> None:
+    def record(self, row: int, number: int, result: tuple[Any, str | None], running: RunningCall | None = None) -> None:
         """Record the result of a call, or raise ``Abandoned`` if the watchdog has abandoned it."""
         if running is not None:
             with running.lock:
                 if running.is_abandoned:
                     raise Abandoned
-                self.settle(row, number, result)
+                self.record(row, number, result)
                 running.leave()
             return
         self.scores[number][row], error = result
@@ -98,9 +98,9 @@ class Work:
             raise Interrupted
 
 
-def settled_failure(error: BaseException) -> Settled:
+def failure_result(error: BaseException) -> CallResult:
     """Return the result of a call that raised, unless the exception ends the run."""
-    if not own_failure(error):
+    if not is_user_error(error):
         raise error
     return failed(error)
 
@@ -123,7 +123,7 @@ def run_here(work: Work, running: RunningCall | None = None) -> bool:
                     continue
                 is_awaitable = inspect.isawaitable(result)
             except BaseException as error:  # noqa: BLE001  (a broken function never ends a run, whatever it raises)
-                work.settle(row, number, settled_failure(error), running)
+                work.record(row, number, failure_result(error), running)
                 continue
             if is_awaitable:
                 if running is not None:
@@ -133,7 +133,7 @@ def run_here(work: Work, running: RunningCall | None = None) -> bool:
                         running.leave()
                 work.begun[row, number], work.start, work.is_async = result, row, True
                 return False
-            work.settle(row, number, work.read(result), running)
+            work.record(row, number, work.read(result), running)
         before, started = started, perf_counter()
         work.done(row, started - before)
     return True

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assay.calls.in_thread import each
-from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
+from assay.calls.limits import NO_REWARD, Limits, is_score, is_user_error, to_reward
 from assay.calls.places import failure
 from assay.errors import encodable, quoted
 from assay.expressions.mixed import untyped
@@ -284,14 +284,14 @@ class Check:
         """Return score, reason and error of one row, by ``row`` and the rules for exceptions and invalid scores."""
         row = {name: untyped(value) for name, value in row.items()}
         try:
-            score, problem = settled(self.row(row))
+            score, problem = to_reward(self.row(row))
             if problem is not None or (self.traits.bounded and not is_score(score)):
                 message = self.traits.invalid_score_message
                 return Outcome(0.0, message, message)
             error = self.error(row) if hasattr(self, "error") else None
             return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
         except BaseException as exception:  # a broken check never ends a run
-            if not own_failure(exception):
+            if not is_user_error(exception):
                 raise
             message = failure(exception, self, self.type)
             return Outcome(0.0, message, message)

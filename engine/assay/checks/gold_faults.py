@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay.errors import SHOWN, quoted, said_by
+from assay.errors import SHOWN, describe_error, quoted
 from assay.steps.chain import Chain
 from assay.steps.reader import read_steps
 from assay.values.params import EXPECTED, UnfitValueError
@@ -60,7 +60,7 @@ def field_at_fault(error: Exception) -> str:
 def fault_of(error: Exception) -> str:
     """Return why a type has refused a value, as the end of a sentence: ``, not a number``."""
     if not isinstance(error, ValidationError):
-        return f": {said_by(error)}"
+        return f": {describe_error(error)}"
     details = error.errors()[0]
     raised, kind = details.get("ctx", {}).get("error"), details["type"].removesuffix("_type")
     if isinstance(raised, UnfitValueError):

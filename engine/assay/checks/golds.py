@@ -12,11 +12,11 @@ from typing import Any
 import polars as pl
 
 from assay.calls.in_thread import each
-from assay.calls.limits import Limits, own_failure
+from assay.calls.limits import Limits, is_user_error
 from assay.checks.base import Check, Columns, GoldCompared, GoldKind, Outcome, Row, Traits, has_expr, is_ours
 from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
-from assay.errors import encodable, said_by
+from assay.errors import describe_error, encodable
 from assay.expressions.shared_columns import (
     SharedColumn,
     columns_read,
@@ -148,7 +148,7 @@ class RowGolds:
             try:
                 gold = self._step(value)
             except BaseException as exception:  # a pattern's limit
-                if not own_failure(exception):
+                if not is_user_error(exception):
                     raise
                 continue
             golds += [] if gold is None else [gold]
@@ -221,9 +221,9 @@ class RowGolds:
         try:
             gold = self._step(value)
         except BaseException as exception:  # a pattern's limit
-            if not own_failure(exception):
+            if not is_user_error(exception):
                 raise
-            return unusable(name, shown, f": {said_by(exception)}")
+            return unusable(name, shown, f": {describe_error(exception)}")
         hint = reading_steps(shown, self.kind.steps(self.bare.params), reads)
         if gold is not None:
             return self._refusal({**params, self.param: gold}, given, hint)

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from assay.calls.limits import is_score, own_failure
+from assay.calls.limits import is_score, is_user_error
 from assay.checks.base import NO_SCORE, Columns, GoldCompared, GoldKind, Outcome, Row, identity
-from assay.errors import encodable, said_by
+from assay.errors import describe_error, encodable
 from assay.expressions.pairs import once_pairs
 from assay.expressions.shared_columns import SharedColumn, once, text
 
@@ -43,9 +43,9 @@ class PairCheck(GoldCompared):
         try:
             score, reason = judge(value, gold)
         except BaseException as exception:  # what a package raises never ends a run
-            if not own_failure(exception):
+            if not is_user_error(exception):
                 raise
-            return 0.0, said_by(exception), said_by(exception)
+            return 0.0, describe_error(exception), describe_error(exception)
         if not is_score(score):
             return 0.0, NO_SCORE, NO_SCORE
         return score, encodable(reason) if score < 1 else "", None

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from assay.calls.limits import NO_REWARD, own_failure, scalar, settled
+from assay.calls.limits import NO_REWARD, is_user_error, scalar, to_reward
 from assay.calls.places import failure
 from assay.checks.base import BELOW_1, Columns, Outcome, Row, RowAwareCheck, Traits, outcomes_lane
 from assay.checks.json.expected_schema import output_schema
 from assay.classes.registry import Verifier
-from assay.errors import RAISED, said_by
+from assay.errors import RAISED, describe_error
 from assay.expressions.json import NOT_JSON, loads, mended
 from assay.expressions.mixed import untyped
 from assay.expressions.shared_columns import OTHER_ROWS, SharedColumn, is_elementwise, rowwise, text
@@ -79,11 +79,11 @@ class ByClass(RowAwareCheck):
             prompt = prompt_text(row.get(_PROMPT))
             result = self.verifier.verify(prompt=prompt, completion=row["completion"], target=target_of(row))
             info = _json(getattr(result, "info", None))
-            reward, misfit = settled(result.reward)
+            reward, misfit = to_reward(result.reward)
             if misfit is not None:
                 return Outcome(0.0, NO_REWARD, NO_REWARD, info)
         except BaseException as exception:  # one broken verifier never ends a run
-            if not own_failure(exception):
+            if not is_user_error(exception):
                 raise
             message = failure(exception, self, self.type)
             return Outcome(0.0, message, message)
@@ -147,9 +147,9 @@ def _answers(twin: pl.Expr, name: str, texts: pl.Series) -> pl.Series:
         # computes a repeated subexpression once
         answers = frame.lazy().with_columns(answer=twin).select(reward=reward, info=info, error=none).collect()
     except BaseException as exception:  # one broken twin never ends a run
-        if not own_failure(exception):
+        if not is_user_error(exception):
             raise
-        message = said_by(exception).partition("\n\n")[0]  # Polars appends the expression
+        message = describe_error(exception).partition("\n\n")[0]  # Polars appends the expression
         error = pl.lit(f"the twin of {name} cannot run: {message}")
         answers = frame.with_columns(reward=pl.lit(0.0), info=none, error=error).select("reward", "info", "error")
     return answers.to_struct(texts.name)
@@ -163,7 +163,7 @@ def _json(info: Any) -> str:
     try:
         plain = json.dumps(_plain(info), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except RAISED as exception:  # it contains itself, or an object whose str() raises
-        plain = json.dumps({"info": said_by(exception)}, separators=(",", ":"), ensure_ascii=False)
+        plain = json.dumps({"info": describe_error(exception)}, separators=(",", ":"), ensure_ascii=False)
     return mended(plain)
 
 

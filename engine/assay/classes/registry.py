@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.calls.places import defined_at, raised_at
-from assay.errors import did_you_mean, said_by
+from assay.errors import describe_error, did_you_mean
 
 _GROUPS = ("assay.verifiers", "evsys_sdk.verifiers")
 """Entry-point groups of plug-ins: ours, and that of an SDK with the same interface."""
@@ -163,10 +163,10 @@ def get_verifier(name: str, *, load: bool = True) -> type:
     try:
         cls: type = register_verifier(point.name)(point.load())
     except BaseException as exception:
-        if not own_failure(exception):
+        if not is_user_error(exception):
             raise
         place = raised_at(exception)
-        problem = f"{said_by(exception)}{f' ({place})' if place else ''}"
+        problem = f"{describe_error(exception)}{f' ({place})' if place else ''}"
         raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {problem}") from exception
     if before is not None and before is not cls:
         where = f"{before.__module__}.{before.__qualname__}"

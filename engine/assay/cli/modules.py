@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, said_by, shown_path
+from assay.errors import AssayError, AssayWarning, UsageError, describe_error, did_you_mean, shown_path
 
 if TYPE_CHECKING:
     from assay.checks.base import Check
@@ -102,11 +102,11 @@ def _imported(name: str, option: str) -> Any:
     try:
         return importlib.import_module(name)
     except BaseException as error:  # a module may raise anything
-        from assay.calls.limits import own_failure
+        from assay.calls.limits import is_user_error
         from assay.calls.places import raised_at
 
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
-        fact, hint = (error.fact, error.hint) if isinstance(error, AssayError) else (said_by(error), "")
+        fact, hint = (error.fact, error.hint) if isinstance(error, AssayError) else (describe_error(error), "")
         place = raised_at(error)
         raise UsageError(f"{option}: {fact}{f'{chr(10)}  {place}' if place else ''}", hint) from None

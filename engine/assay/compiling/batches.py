@@ -13,7 +13,7 @@ from polars.exceptions import PanicException, PolarsError
 from assay.aggregating.columns import hidden
 from assay.aggregating.pipeline import missing_golds
 from assay.compiling.columns import check_columns
-from assay.errors import RAISED, AssayWarning, ColumnsError, InputError, printable, said_by, top
+from assay.errors import RAISED, AssayWarning, ColumnsError, InputError, describe_error, printable, top
 from assay.expressions.json import mended
 from assay.expressions.mixed import JSON, TYPED
 from assay.expressions.shared_columns import exactly, field_of, rowwise
@@ -173,14 +173,16 @@ class PlainRows:
             try:
                 self._of_values(name, [value])
             except RAISED as error:
-                problem = f"`{printable(name)}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
+                problem = (
+                    f"`{printable(name)}` is {type(value).__name__}, which cannot be read: {describe_error(error)}"
+                )
                 problem = error.fact.removeprefix("Row 0: ") if isinstance(error, InputError) else problem
                 readable[at] = None
                 self._problems[at] = self._problems[at] or problem
         return self._of_values(name, readable)
 
     def _of_values(self, name: str, values: list[Any]) -> pl.Series:
-        # NOTE: ``settle`` is left out, for it warns of messages without content: in a batch of a few rows they are no mistake
+        # NOTE: ``finish`` is left out, for it warns of messages without content: in a batch of a few rows they are no mistake
         learner = column(name, {}, self._exact)
         learner.see(values)
         return learner.series(values)

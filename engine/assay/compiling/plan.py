@@ -42,7 +42,7 @@ from assay.aggregating.pipeline import (
     one_reason,
     unscored_exprs,
 )
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.calls.places import raised_at
 from assay.checks.base import Check, RowAwareCheck, deciding_code, has_expr, is_builtin
 from assay.compiling.batches import Attention, PlainRows, fitted
@@ -63,7 +63,7 @@ from assay.compiling.columns import (
     unreadable_exprs,
 )
 from assay.compiling.verifiers import verifiers_of_run, warn
-from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, counted, said_by
+from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, counted, describe_error
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.mixed import TYPED
 from assay.expressions.readable import has_type
@@ -530,11 +530,11 @@ class Plan(Displayed):
             try:
                 dtype = _score_type(check, schema)
             except BaseException as exception:  # a user's class may raise anything
-                if not own_failure(exception) or isinstance(exception, UsageError):  # which concerns this process
+                if not is_user_error(exception) or isinstance(exception, UsageError):  # which concerns this process
                     raise
                 name = getattr(deciding_code(check), "__name__", check.type)
                 noun = "check" if verifier.kind == NATIVE else "verifier"
-                message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(exception)}"
+                message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {describe_error(exception)}"
                 place = raised_at(exception)
                 message += f"\n  {place}" if place else ""
                 raise SpecError(message, f"assay.testing.assert_{noun}_conforms compares it with the rows.") from None

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from assay.calls.coroutines import maybe_await, work_off
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.environments.client import address, check_arguments, is_access_denied, is_permanent, open_client
 from assay.environments.journal import RESULTS, Journal, digest, functions_digest, lock_folder
 from assay.environments.rollouts import Rollout, is_text_or_messages
-from assay.errors import AssayError, UsageError, did_you_mean, printable, said_by
+from assay.errors import AssayError, UsageError, describe_error, did_you_mean, printable
 from assay.system.atomic_file import new_file
 from assay.system.progress import progress
 from assay.types import GenerateMetadata, GenerateOutputs, Messages, SamplingArgs
@@ -234,7 +234,7 @@ class Run:
                 raise TypeError(f"a completion is text or a list of messages, each a dict; this one is {kind}")  # noqa: TRY301  (a failure of the environment, as those that it raises)
             rollout.completion, rollout.state = completion, rollout.begin(state, completion)
         except BaseException as error:
-            if not own_failure(error):
+            if not is_user_error(error):
                 raise
             empty: Messages = [] if self.env.message_type == "chat" else ""
             rollout.state = rollout.begin(rollout.state if isinstance(rollout.state, dict) else {}, empty)
@@ -255,7 +255,7 @@ class Run:
         try:
             rollout.state = await self._begin(rollout, completion)
         except BaseException as error:
-            if not own_failure(error):
+            if not is_user_error(error):
                 raise
             rollout.state = rollout.begin({}, completion or "")
             rollout.fail(_error_text(error), in_generation=True)
@@ -328,13 +328,13 @@ async def _tried(score: Callable[..., Awaitable[Any]], /, **arguments: Any) -> A
     except AssayError:
         raise
     except BaseException as error:
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         return _error_text(error)
 
 
 def _error_text(error: BaseException) -> str:
-    message = said_by(error)
+    message = describe_error(error)
     return message if len(message) <= _ERROR_LENGTH else f"{message[:_ERROR_LENGTH]}…"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.names import HIDDEN, TEXT
 from assay.thresholds import THRESHOLDS
 
@@ -326,7 +326,7 @@ def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
         )  # reversed, for sums and the like begin with the first row
         whole, turned, *alone = (frame.with_columns_seq(answer=expr)["answer"].to_list() for frame in frames)
     except BaseException as error:  # a user's function may raise anything
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         return True
     return repr(whole) == repr(turned[::-1]) == repr([answer for (answer,) in alone])

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from assay.calls.in_thread import each
-from assay.calls.limits import NO_REWARD, Limits, own_failure, settled
+from assay.calls.limits import NO_REWARD, Limits, is_user_error, to_reward
 from assay.calls.places import failure
 from assay.checks.base import BELOW_1, Outcome
-from assay.errors import AssayWarning, quoted, said_by
+from assay.errors import AssayWarning, describe_error, quoted
 from assay.expressions.json import mended
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.shared_columns import OTHER_ROWS, in_place, is_small, rowwise
@@ -70,13 +70,13 @@ def _outcome(scorer: Function, call: Call, reward: float | Exception | None = No
         if scorer.explain is not None:
             reason, error = scorer.explain(*call)
             return Outcome(float(not reason), reason, error, scorer.name)
-        number, misfit = settled(scorer.fn(*call) if reward is None else reward)
+        number, misfit = to_reward(scorer.fn(*call) if reward is None else reward)
         if misfit is not None:
             return _failed(scorer, NO_REWARD)
         reason = "" if number >= 1 else BELOW_1 if call[1] is None else f"{scorer.complaint}{quoted(str(call[1]))}"
         return Outcome(number, reason, None, scorer.name)
     except BaseException as exception:  # one broken function never ends a run
-        if not own_failure(exception):
+        if not is_user_error(exception):
             raise
         return _failed(scorer, failure(exception, scorer, scorer.name))
 
@@ -231,11 +231,13 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
         if not (dtype == pl.Boolean or dtype.is_numeric() or (scorer.builtin and isinstance(dtype, pl.Struct))):
             raise TypeError(f"it gives {dtype}, not Boolean or Float64")  # noqa: TRY301
     except BaseException as exception:  # a user's twin may raise anything
-        if not own_failure(exception):
+        if not is_user_error(exception):
             raise
         # a built-in one rejects bad params, and the function names the problem
         if twin is not None or not scorer.builtin:
-            message = f"the twin of {scorer.name} cannot run, so the function runs row by row: {said_by(exception)}"
+            message = (
+                f"the twin of {scorer.name} cannot run, so the function runs row by row: {describe_error(exception)}"
+            )
             warnings.warn(message, AssayWarning, stacklevel=1)
         return rows.select_seq("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in ANSWER.items()))
     if isinstance(result.schema["answer"], pl.Struct):

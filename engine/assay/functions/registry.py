@@ -22,7 +22,7 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.calls.places import defined_at
-from assay.errors import UsageError, did_you_mean, said_by
+from assay.errors import UsageError, describe_error, did_you_mean
 from assay.expressions.pairs import contain_expr, equal_expr
 from assay.expressions.shared_columns import OTHER_ROWS, is_elementwise
 from assay.functions.request import golds_of, is_listed
@@ -349,7 +349,7 @@ def _check_twin(fn_name: str, expr: FnExpr) -> None:
     try:
         dtype = pl.LazyFrame(schema=schema).select_seq(twin.alias("reward")).collect_schema()["reward"]
     except pl.exceptions.PolarsError as exception:
-        raise TypeError(f"{fn_name}: the twin cannot run: {said_by(exception)}") from None
+        raise TypeError(f"{fn_name}: the twin cannot run: {describe_error(exception)}") from None
     if not (dtype == pl.Boolean or dtype.is_numeric()):
         raise TypeError(f"{fn_name}: the twin gives {dtype}, not Boolean or Float64.")
     if not is_elementwise(twin, schema, tried=False):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.calls.in_thread import run
-from assay.calls.limits import Graded, Limits, graded, listed, own_failure, settled, timed_out
+from assay.calls.limits import Graded, Limits, graded, is_user_error, listed, timed_out, to_reward
 from assay.calls.places import failure, place_of
 from assay.calls.runner import Work
 from assay.errors import AssayWarning, printable
@@ -280,7 +280,7 @@ class _Scoring:
                 outcomes = rewards if failure is None else [(0.0, failure)] * len(group)
                 for row, outcome in zip(group, outcomes, strict=True):
                     is_reward = outcome[0] is not None or self.rewards.functions[number].skips
-                    self.scores[number][row], error = outcome if is_reward else settled(None)
+                    self.scores[number][row], error = outcome if is_reward else to_reward(None)
                     if error is not None:
                         self.errors[number][row] = error
         return failed
@@ -316,7 +316,7 @@ def _settle_list(result: Any) -> tuple[Any, str | None]:
         # convert to numbers here, where the call is made: other values may not be picklable
         return [(None, None) if reward is None else graded(reward) for reward in listed(result)], None
     except BaseException as error:  # the list may be an iterator of the user's
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         return [], failure(error)
 

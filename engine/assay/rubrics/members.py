@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.aggregating.pipeline import one_line
 from assay.calls.in_thread import run
-from assay.calls.limits import Limits, Settled
+from assay.calls.limits import CallResult, Limits
 from assay.checks.base import Check
 from assay.classes.check import ByClass
 from assay.compiling.columns import needed_columns, read_columns
@@ -236,7 +236,7 @@ def by_columns(member: Any, rollouts: Mapping[str, Sequence[Any]]) -> list[float
     return scores
 
 
-def by_verifier(member: Any, rollout: Mapping[str, Any]) -> Settled:
+def by_verifier(member: Any, rollout: Mapping[str, Any]) -> CallResult:
     """Score one rollout with one such member, by its row implementation."""
     specs = specs_of([MemberEntry(member)], Limits())
     columns = _columns(specs, {name: [value] for name, value in rollout.items()})

@@ -19,7 +19,7 @@ from types import MethodType
 from typing import Any
 
 from assay.calls.async_runner import run_in_loop, within
-from assay.calls.limits import Graded, Limits, Settled, failed, graded, only, own_failure
+from assay.calls.limits import CallResult, Graded, Limits, failed, graded, is_user_error, only
 from assay.errors import SpecError, UsageError, printable
 from assay.rewards.panel import RewardBatch, examples
 from assay.rewards.reward_function import RewardFunction, reward_function
@@ -244,7 +244,7 @@ class Rubric:
             self._inspections[key] = (func, dict(objects), inspected)
         return inspected
 
-    async def _call(self, func: Any, rollout: Mapping[str, Any], objects: Mapping[str, Any]) -> Settled:
+    async def _call(self, func: Any, rollout: Mapping[str, Any], objects: Mapping[str, Any]) -> CallResult:
         if not is_function(func):
             return by_verifier(func, rollout)
         try:
@@ -258,7 +258,7 @@ class Rubric:
             score, error = graded(reward)
             return (score.score if isinstance(score, Graded) else score), error
         except BaseException as error:  # a function that raises must not end the run
-            if not own_failure(error):
+            if not is_user_error(error):
                 raise
             return failed(error)
 

@@ -14,10 +14,10 @@ from multiprocessing import spawn
 from pathlib import Path
 from typing import Any
 
-from assay.calls.limits import Limits, failed, own_failure, timed_out
+from assay.calls.limits import Limits, failed, is_user_error, timed_out
 from assay.calls.places import remember
 from assay.calls.runner import Work
-from assay.errors import UsageError, said_by
+from assay.errors import UsageError, describe_error
 from assay.guard.pool import Died, Late, Pool, PoolError, Raised, Reply, Request
 from assay.rewards.reward_function import RewardFunction
 
@@ -78,7 +78,7 @@ class Workers:
                 outcome = _outcome(answer, limits)
                 if isinstance(answer, Late | Died) and answer.part >= 0:
                     row, place = divmod(answer.part, len(self._names))
-                    work.settle(piece[0] + row, place, outcome)
+                    work.record(piece[0] + row, place, outcome)
                     continue
                 deaths += 1
                 if deaths > _MAX_DEATHS or not getattr(answer, "begun", False):
@@ -102,7 +102,7 @@ class Workers:
         return limits.max_concurrent if limits.max_concurrent > 0 else -(-len(work.rows) // self._count)
 
     def _message(self, piece: Piece, work: Work, limits: Limits) -> bytes:
-        settled_calls = [
+        recorded = [
             (row - piece[0], number)
             for number, scores in enumerate(work.scores)
             for row in range(*piece)
@@ -112,9 +112,7 @@ class Workers:
         places = [self._names[name] for name in names]
         limits = Limits(limits.timeout, limits.max_concurrent)  # the other limits are enforced in this process
         rows = work.rows[slice(*piece)]
-        return pickle.dumps(
-            (places, tuple(arguments), absent, rows, work.side_by_side, work.read, settled_calls, limits)
-        )
+        return pickle.dumps((places, tuple(arguments), absent, rows, work.side_by_side, work.read, recorded, limits))
 
 
 def _take(work: Work, piece: Piece, reply: bytes) -> float:
@@ -131,7 +129,7 @@ def _take(work: Work, piece: Piece, reply: bytes) -> float:
     for number, (scores, errors) in enumerate(zip(*outcome, strict=True)):
         for row, score in enumerate(scores):
             if work.scores[number][piece[0] + row] is None:
-                work.settle(piece[0] + row, number, (score, errors.get(row)))
+                work.record(piece[0] + row, number, (score, errors.get(row)))
     if work.tick is not None:
         work.tick(piece[1] - piece[0])
     return float(seconds)
@@ -158,12 +156,12 @@ def _loader_for(functions: Sequence[RewardFunction], origin: str) -> tuple[str, 
     try:
         return "pickle", pickle.dumps(list(functions))
     except BaseException as error:
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         if origin:
             return "import", origin
         raise UsageError(
-            f"The reward functions cannot be sent to another process: {said_by(error)}",
+            f"The reward functions cannot be sent to another process: {describe_error(error)}",
             "Define them at the top of a module, not inside a function; or run without --workers.",
         ) from None
 

@@ -27,18 +27,18 @@ def prepare(context: tuple[bytes, str, Any], cell: Any) -> Callable[[bytes], byt
     import asyncio
 
     from assay.calls.async_runner import run_async, run_to_end
-    from assay.calls.limits import own_failure
+    from assay.calls.limits import is_user_error
     from assay.calls.places import place_of
     from assay.calls.runner import Interrupted, RunningCall, Work, run_here
-    from assay.errors import said_by
+    from assay.errors import describe_error
     from assay.rubrics.worker_processes import load_functions
 
     try:
         functions = load_functions(*context[1:])
     except BaseException as error:
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
-        broken = pickle.dumps(("broken", said_by(error), 0.0, {}))
+        broken = pickle.dumps(("broken", describe_error(error), 0.0, {}))
         return lambda _: broken
     runner = asyncio.Runner()  # never closed: a loop that waits would keep this process alive
 
@@ -54,12 +54,12 @@ def prepare(context: tuple[bytes, str, Any], cell: Any) -> Callable[[bytes], byt
             cell.mark(-1, float("inf"))
 
     def make_calls(message: bytes) -> bytes:
-        places, names, absent, rows, side_by_side, read, settled, limits = pickle.loads(message)  # noqa: S301
+        places, names, absent, rows, side_by_side, read, recorded, limits = pickle.loads(message)  # noqa: S301
         started = time.monotonic()
         chosen = [functions[place] for place in places]
         calls = [function.caller(names, absent) for function in chosen]
         work = Work(calls, rows, any(function.is_async for function in chosen), side_by_side, read)
-        for row, number in settled:
+        for row, number in recorded:
             work.scores[number][row] = 0.0
         running = MarkedCall()
         running.timeout = float("inf") if limits.timeout is None else limits.timeout

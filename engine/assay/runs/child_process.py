@@ -12,8 +12,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from assay.calls.limits import own_failure
-from assay.errors import AssayError, UsageError, said_by
+from assay.calls.limits import is_user_error
+from assay.errors import AssayError, UsageError, describe_error
 from assay.functions.registry import Function, FunctionReference
 from assay.guard.pool import Died, Pool, PoolError, Reply, Request
 from assay.runs.shard_program import USE_MODULE
@@ -75,9 +75,11 @@ def _pickled(job: Job) -> bytes:
     try:
         return pickle.dumps(job)
     except BaseException as error:  # a user's object may raise anything
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
-        raise UsageError(f"The checks cannot be sent to a separate process: {said_by(error)}", USE_MODULE) from None
+        raise UsageError(
+            f"The checks cannot be sent to a separate process: {describe_error(error)}", USE_MODULE
+        ) from None
 
 
 def _module_of(fn: Function) -> str:
@@ -88,7 +90,7 @@ def _pickles(fn: Function) -> bool:
     try:
         pickle.dumps(fn)
     except BaseException as error:
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         return False
     return True

@@ -24,7 +24,7 @@ import polars as pl
 
 from assay._version import __version__
 from assay.checks.libraries import versions
-from assay.errors import AssayError, UsageError, said_by
+from assay.errors import AssayError, UsageError, describe_error
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST
 from assay.runs.shards import Engine, Job, Shard, culprit, result_of, score_shard, try_shard
@@ -72,7 +72,7 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         with _signals_restored():
             ray.init(address=where, **quiet, **local)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise UsageError(f"Ray at {where}: {said_by(error)}", _ADDRESS) from None
+        raise UsageError(f"Ray at {where}: {describe_error(error)}", _ADDRESS) from None
     try:
         yield
     finally:
@@ -197,7 +197,7 @@ class _Tasks:
             pickled = self._ray.cloudpickle.dumps(job)
         except Exception as error:  # noqa: BLE001  (a user's object may raise anything)
             raise UsageError(
-                f"The checks cannot be sent to Ray: {said_by(error)}", "Define them in a module and import it."
+                f"The checks cannot be sent to Ray: {describe_error(error)}", "Define them in a module and import it."
             ) from None
         libraries = dict.fromkeys(name for verifier in job.plan.verifiers for name in verifier.libraries)
         setup = self._ray.put((str(Path.cwd()), tuple(sys.path), _versions(libraries), pickled))
@@ -217,11 +217,11 @@ class _Tasks:
             raise KeyboardInterrupt from None
         except errors.RayTaskError as error:  # tasks return their errors, so the process could not start
             raise UsageError(
-                f"A process of the Ray cluster could not start: {said_by(error.cause or error)}",
+                f"A process of the Ray cluster could not start: {describe_error(error.cause or error)}",
                 "Every node needs this version of Python, with the same packages.",
             ) from None
         except errors.RuntimeEnvSetupError as error:
-            raise UsageError(f"A process of the Ray cluster could not start: {said_by(error)}") from None
+            raise UsageError(f"A process of the Ray cluster could not start: {describe_error(error)}") from None
         except errors.OutOfMemoryError:
             raise _TaskDiedError(f"its process was ended for lack of memory on its node{_tried()}") from None
         except errors.NodeDiedError:
@@ -275,7 +275,7 @@ def _prepared(setup: Any) -> Job:
         job.set_up()
     except Exception as error:  # noqa: BLE001  (a module may raise anything)
         raise UsageError(
-            f"A process of node {socket.gethostname()} could not start: {said_by(error)}",
+            f"A process of node {socket.gethostname()} could not start: {describe_error(error)}",
             "Every node imports the modules that score: install them there, or list them in the runtime_env of ray.init.",
         ) from None
     return job

@@ -21,18 +21,18 @@ def prepare(context: tuple[list[str], bytes], cell: Any) -> Callable[[tuple[byte
 
     prepare_process()  # before Polars is imported: its threads are this process's own
 
-    from assay.calls.limits import own_failure
-    from assay.errors import UsageError, said_by
+    from assay.calls.limits import is_user_error
+    from assay.errors import UsageError, describe_error
     from assay.runs.shards import Job, result_of, score_shard, try_shard
 
     try:
         job: Job = pickle.loads(data)  # noqa: S301  (made by the client)
         job.set_up()
     except BaseException as error:  # a module may raise anything
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
         refusal = pickle.dumps(
-            UsageError(f"The process that scores parts could not start: {said_by(error)}", USE_MODULE)
+            UsageError(f"The process that scores parts could not start: {describe_error(error)}", USE_MODULE)
         )
         return lambda _: refusal
     warnings.showwarning = lambda message, *_, **__: cell.tell(pickle.dumps(message))

@@ -16,7 +16,7 @@ from pydantic import ConfigDict
 from assay._version import __version__
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import closing_checks
-from assay.errors import AssayError, InputError, said_by, shown_path
+from assay.errors import AssayError, InputError, describe_error, shown_path
 from assay.functions.registry import Function, FunctionReference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
 from assay.loading.formats.reading import Unit, rows_in_all
@@ -194,7 +194,7 @@ def result_of(work: Callable[[Job, Shard], Summary | None], job: Job, shard: Sha
             remove()
         os._exit(1)
     except Exception as error:  # noqa: BLE001  (the process that asked reports it)
-        return AssayError(f"{shard.name}: {said_by(error)}")
+        return AssayError(f"{shard.name}: {describe_error(error)}")
 
 
 def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
@@ -231,4 +231,4 @@ def read_counts(folder: Path, shard: Shard) -> Summary:
     try:
         return Summary.load(parse_stored(text_beside(path) or b"", _Counts, free=True))
     except StoredError as error:
-        raise InputError(f"{shown_path(path)}: not readable: {said_by(error)}") from None
+        raise InputError(f"{shown_path(path)}: not readable: {describe_error(error)}") from None

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.checks.base import Check
-from assay.errors import SpecError, said_by
+from assay.errors import SpecError, describe_error
 
 GROUP = "assay.checks"
 """Entry-point group of plug-ins."""
@@ -79,9 +79,9 @@ def _load(point: EntryPoint) -> type[Check]:
     try:
         loaded = point.load()
     except BaseException as error:  # a module may raise anything
-        if not own_failure(error):
+        if not is_user_error(error):
             raise
-        raise SpecError(f"The plug-in {_shown(point)} cannot be loaded: {said_by(error)}") from error
+        raise SpecError(f"The plug-in {_shown(point)} cannot be loaded: {describe_error(error)}") from error
     check = check_class(loaded, f"The plug-in {_shown(point)}")
     if check.type != point.name:
         fact = f'The plug-in {_shown(point)}: the type of {check.__name__} is "{check.type}".'

@@ -10,7 +10,7 @@ from assay.checks.base import Check
 from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
 from assay.checks.stand_ins import Broken
-from assay.errors import closest, said_by
+from assay.errors import closest, describe_error
 from assay.expressions.regex.flavors import named_lists
 from assay.functions.check import FunctionCheck
 from assay.spec.check import Condition
@@ -300,7 +300,7 @@ def _operand_problem(test: str, operand: Any, lists: str | None) -> str:
         try:
             check_pattern(operand, lists)
         except Exception as error:  # noqa: BLE001  (re raises many: a pattern may be anything)
-            return said_by(error)
+            return describe_error(error)
     return ""
 
 

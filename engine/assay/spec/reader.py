@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from assay.checks.base import Check
 from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
 from assay.checks.stand_ins import Broken
-from assay.errors import SpecError, closest, counted, did_you_mean, path_text, quoted, said_by, shown_path
+from assay.errors import SpecError, closest, counted, describe_error, did_you_mean, path_text, quoted, shown_path
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, NATIVE, VERIFIER
 from assay.spec.fields import (
@@ -486,7 +486,7 @@ class SpecReader(FieldReader):
         try:
             kind.traits.require()
         except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
-            return self.broken(said_by(exception), values, path, kind.traits.libraries)
+            return self.broken(describe_error(exception), values, path, kind.traits.libraries)
         try:
             if (fields := gold_check(self, kind, by_field, gold_chain, path)) is not None:
                 return fields
@@ -495,7 +495,7 @@ class SpecReader(FieldReader):
         except (ValidationError, ParamsError) as exception:
             problems: list[Any] = exception.problems if isinstance(exception, ParamsError) else [*exception.errors()]
         except Exception as exception:  # noqa: BLE001  (as above)
-            return self.broken(f"{source}{said_by(exception)}", values, path)
+            return self.broken(f"{source}{describe_error(exception)}", values, path)
         if misspelt:
             given = {name for name, field in spellings(kind.Params).items() if field in by_field}
             problems = [problem for problem in problems if given.issuperset(problem["loc"][:1])]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.checks.base import Check
 from assay.checks.groups import Included
-from assay.errors import did_you_mean, listed, quoted, said_by
+from assay.errors import describe_error, did_you_mean, listed, quoted
 from assay.functions.check import FunctionCheck, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
@@ -47,9 +47,9 @@ def by_class(reader: FieldReader, kind: str, fields: Mapping[str, Any], path: Pl
             for error in exception.errors():
                 _config_problem(reader, cls.Config, error, path)
             return []
-        if not own_failure(exception):
+        if not is_user_error(exception):
             raise
-        reader.problem((*path, "params"), f"{doing}: {said_by(exception)}")
+        reader.problem((*path, "params"), f"{doing}: {describe_error(exception)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
     return [{"id": kind, "type": kind, "params": params, "check": check, "parts": [], **plain}]

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.calls.limits import Limits
-from assay.errors import did_you_mean, said_by
+from assay.errors import describe_error, did_you_mean
 from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.steps.registry import STEPS
@@ -204,7 +204,7 @@ class _Reader:
                 self.problem(where, _message(errors, kind))
         except Exception as exception:  # noqa: BLE001  (re raises many: a pattern may be anything)
             where = next((where for name, (_, where) in given.items() if name.startswith("pattern")), place)
-            self.problem(where, said_by(exception))
+            self.problem(where, describe_error(exception))
         return None
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.calls.limits import Limits, own_failure
-from assay.errors import said_by
+from assay.calls.limits import Limits, is_user_error
+from assay.errors import describe_error
 from assay.expressions.shared_columns import SharedColumn, reading_column
 from assay.names import COMPLETION, TEXT
 from assay.steps.base import Step
@@ -56,9 +56,9 @@ class Subject:
         try:
             value, missing = self.chain.run(text)
         except BaseException as exception:  # a pattern's limit
-            if not own_failure(exception):
+            if not is_user_error(exception):
                 raise
-            return SubjectText(None, error=said_by(exception))
+            return SubjectText(None, error=describe_error(exception))
         return SubjectText(value) if missing is None else SubjectText(None, NOTHING + missing)
 
     @property

@@ -83,7 +83,7 @@ class Column:
         except _REFUSED:
             self._as_text = True
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """End learning; warn about likely mistakes."""
 
     @property
@@ -300,7 +300,7 @@ class _Completions(Column):
             self._readable = "content" in message and isinstance(content, str | bytes | list | tuple | None)
             self._keys.update(dict.fromkeys(map(str, message)))
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         if self._keys and not self._readable:
             keys = ", ".join(list(self._keys)[:10])
             fact = f"No message of `{printable(self.name)}` has a readable `content`, so their text is empty; their fields: {keys}."

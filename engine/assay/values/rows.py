@@ -25,10 +25,10 @@ class LearnedColumns:
         for name, values in transposed(rows).items():
             self._columns.setdefault(name, column(name, self._mapping, self._exact)).see(values, first)
 
-    def settle(self) -> pl.Schema:
+    def finish(self) -> pl.Schema:
         """End learning, and return the schema of the frames."""
         for each in self._columns.values():
-            each.settle()
+            each.finish()
         return self.schema
 
     @property
@@ -87,7 +87,7 @@ def from_columns(
         else:
             learner = column(name, mapping or {}, exact)
             learner.see(values)
-            learner.settle()
+            learner.finish()
             series[name] = learner.series(values)
     if len({len(values) for values in series.values()}) > 1:
         lengths = ", ".join(f"`{printable(name)}` {len(values)}" for name, values in series.items())

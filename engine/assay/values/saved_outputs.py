@@ -19,7 +19,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_mean, encodable, said_by, shown_path
+from assay.errors import (
+    RAISED,
+    AssayWarning,
+    InputError,
+    UsageError,
+    describe_error,
+    did_you_mean,
+    encodable,
+    shown_path,
+)
 from assay.expressions.json import mended
 from assay.system.atomic_file import check_target, new_file
 from assay.values import tagged_json as exact
@@ -172,7 +181,7 @@ def _error(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, BaseException):
-        return said_by(value)
+        return describe_error(value)
     return mended(value) if isinstance(value, str) else encodable(exact.write(value, "", exact.Losses()))
 
 

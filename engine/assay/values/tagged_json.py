@@ -29,7 +29,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from assay.errors import RAISED, counted, printable, said_by
+from assay.errors import RAISED, counted, describe_error, printable
 
 TAG = "$assay"
 
@@ -222,7 +222,7 @@ class _Packing:
 
 def _text(value: Any) -> str:
     if isinstance(value, BaseException):
-        return said_by(value)
+        return describe_error(value)
     try:
         text = _ADDRESS.sub("", repr(value))
     except RAISED:

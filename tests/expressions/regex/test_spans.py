@@ -11,7 +11,7 @@ from patterns import TEXTS, accepted, random_pattern
 from step_cases import step_texts
 
 from assay.calls.limits import Limits, TimeoutCounts
-from assay.errors import said_by
+from assay.errors import describe_error
 from assay.expressions.regex.spans import ANY, Extraction, Removal, groups_of, results, results_column, route_of
 from assay.thresholds import EVER, set_to
 
@@ -113,7 +113,7 @@ def test_a_match_without_end_is_an_error_and_counted():
     assert errors.to_list() == [None, error, None, error]
     assert limits.timeouts._rows == {"check": 2}
     (answer,) = results(Removal(endless), [text], limits)
-    assert said_by(answer) == error
+    assert describe_error(answer) == error
 
 
 def test_a_run_that_has_to_stop_stops():

@@ -11,7 +11,7 @@ from assay.checks.instructions.extras import check_language, detected
 from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, InstructionTask, read_task
 from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
-from assay.errors import said_by
+from assay.errors import describe_error
 from assay.expressions.shared_columns import SharedColumn, distinct_rows, encoded, exactly, text
 from assay.values.params import Params
 
@@ -89,7 +89,7 @@ class IFEval(Check):
             try:
                 return read_task(row, self.limits)
             except Exception as error:  # noqa: BLE001  (the error of each row that has it)
-                return said_by(error)
+                return describe_error(error)
 
         values, tasks = texts.to_list(), [*map(task_or_error, distinct.to_list())]
         stop = None if self.limits is None else self.limits.stop

@@ -11,7 +11,7 @@ from assay.checks.base import Example, Traits
 from assay.checks.mathematics import program
 from assay.checks.mathematics.client import INSTALL, LATE, LIBRARIES, Answer, Comparison, compare_all
 from assay.checks.pairs import PairCheck
-from assay.errors import encodable, quoted, said_by
+from assay.errors import describe_error, encodable, quoted
 from assay.values.params import Params
 from assay.values.references import gold_text
 
@@ -81,7 +81,7 @@ class Math(PairCheck):
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[tuple[float, str, str | None]]:
         verdicts = self._verdicts(values, golds)
         return [
-            (0.0, said_by(verdict), said_by(verdict))
+            (0.0, describe_error(verdict), describe_error(verdict))
             if isinstance(verdict, Exception)
             else (verdict[0], encodable(verdict[1]) if verdict[0] < 1 else "", None)
             for verdict in verdicts

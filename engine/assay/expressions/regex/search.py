@@ -34,7 +34,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.errors import AssayWarning, encodable, said_by
+from assay.errors import AssayWarning, describe_error, encodable
 from assay.expressions.regex.compiled import (
     TooExpensiveError,
     compile_pattern,
@@ -319,7 +319,7 @@ def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "
         frame = pl.DataFrame(
             {
                 "found": [answer is True for answer in results],
-                "error": [said_by(answer) if isinstance(answer, Exception) else None for answer in results],
+                "error": [describe_error(answer) if isinstance(answer, Exception) else None for answer in results],
             },
             schema=_ANSWER,
         )

@@ -20,7 +20,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.calls.limits import Limits
-from assay.errors import encodable, said_by
+from assay.errors import describe_error, encodable
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, on_any_stack, parsed, quick
 from assay.expressions.regex.guarded import Question, guarded_search
 from assay.expressions.regex.linear import class_of
@@ -451,5 +451,5 @@ def _by_engine(
 def _by_rows(operation: Operation, texts: pl.Series, limits: Limits | None) -> tuple[pl.Series, pl.Series]:
     answers = results(operation, texts.to_list(), limits)
     values = [None if isinstance(answer, Exception) else answer for answer in answers]
-    errors = [said_by(answer) if isinstance(answer, Exception) else None for answer in answers]
+    errors = [describe_error(answer) if isinstance(answer, Exception) else None for answer in answers]
     return pl.Series("text", values, dtype=pl.String), pl.Series("text", errors, dtype=pl.String)

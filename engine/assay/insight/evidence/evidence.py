@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from assay.calls.limits import own_failure
+from assay.calls.limits import is_user_error
 from assay.checks.base import Outcome
 from assay.errors import counted
 from assay.insight.evidence.documents import evidence_document
@@ -165,7 +165,7 @@ def _spans(reader: CheckReader, row: Mapping[str, Any], text: str, *, fails: boo
     try:
         marks = [*_marks(reader, row, source, fails=fails)]
     except BaseException as exception:  # a pattern's limit
-        if not own_failure(exception):
+        if not is_user_error(exception):
             raise
         return ()
     spans = {Span(*place, kind) for kind, place in marks if place is not None and place[0] < place[1]}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.errors import RAISED, InputError, said_by, shown_path
+from assay.errors import RAISED, InputError, describe_error, shown_path
 from assay.loading.formats.documents import RecordDocument
 
 _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage", "scores", "store", "timelines"}
@@ -40,7 +40,9 @@ def read_inspect_log(path: Path, name: str, limit: int) -> RecordDocument:
     except InputError:
         raise
     except RAISED as error:
-        raise InputError(f"{shown}: not a readable log of Inspect: {said_by(error).partition(chr(10))[0]}") from None
+        raise InputError(
+            f"{shown}: not a readable log of Inspect: {describe_error(error).partition(chr(10))[0]}"
+        ) from None
     if not records:
         raise InputError(f"{shown}: the log has no samples.")
     has_messages = any(isinstance(record["completion"], list) for record in records)

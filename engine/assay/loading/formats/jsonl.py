@@ -490,7 +490,7 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
             forms = survey.forms
             surveys.append(survey)
     try:
-        schema = columns.settle()
+        schema = columns.finish()
     except InputError as error:
         others = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         raise InputError(f"{files[0][1]}{others}: {error.fact}", error.hint) from None
