@@ -322,7 +322,7 @@ def view(
 ) -> None:
     """Look at results in a browser: findings, charts, and every row with what its checks read. Serves this machine only, until Ctrl-C."""
     from assay.insight.viewer import server
-    from assay.system.progress import progress
+    from assay.writing.progress import progress
 
     def tell(address: str) -> None:
         write_data(f"{address}\n")

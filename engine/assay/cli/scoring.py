@@ -68,14 +68,15 @@ def score(
         bool,
         option("Print the summary as JSON on stdout (stderr with --out -).", None, "--json", rich_help_panel="Output"),
     ] = False,
+    quiet: Annotated[bool, option("Show no progress.", None, "--quiet", "-q", rich_help_panel="Output")] = False,
     **options: Any,
 ) -> None:
     """Score rollouts with verifiers, with a rubric, or with functions that rows name."""
     from assay.cli.terminal import print_document
     from assay.runs.file_run import is_folder
     from assay.runs.score_file import score_file
-    from assay.system.progress import progress
     from assay.writing.documents import Document, Lines
+    from assay.writing.progress import progress
 
     if rubric is not None and spec:
         raise UsageError(
@@ -90,7 +91,11 @@ def score(
             f"--by {by}: reads the rewards again, which are not parquet.", "Name --out NAME.parquet, or none."
         )
     lenient = options.pop("lenient")
-    with only_data(), _rewards(columns, out, options) as written, progress("scoring") as tell:
+    with (
+        only_data(),
+        _rewards(columns, out, options) as written,
+        progress("scoring", show=not quiet, piped=True) as tell,
+    ):
         options["modules"] = import_modules(options["modules"])
         options["checks"] = import_checks(options["checks"])
         summary = score_file(

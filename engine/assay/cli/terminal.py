@@ -1,9 +1,10 @@
 """Print on a terminal: messages, tables and documents. Control characters from data are escaped."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
@@ -20,6 +21,9 @@ _STYLES = {
 }
 """Styles of the words that a line begins with, before a colon."""
 
+_BLANKS = re.compile(r"\S+\s*")
+_HYPHENS = re.compile(r"\S*?[^\s\d][-/_](?<![0-9][eE]-)(?=\w)|\S+\s*")
+"""What a line may be folded behind: a word with its blanks, or a part of it up to a hyphen that is not of a number."""
 _GAP = "  "
 _NARROW = 80
 """Columns of a terminal in which a table that is too wide is a list."""
@@ -58,7 +62,7 @@ def print_document(console: Console, document: Document, *, rows: int | None = _
         if at and (block.heading or isinstance(block, Table) or isinstance(document.blocks[at - 1], Table | Quote)):
             console.print()
         if block.heading:
-            print_line(console, (printable(block.heading), "bold"))
+            _print_sentence(console, block.heading, "bold")
         if isinstance(block, Lines):
             for line in block.lines:
                 _print_sentence(console, line)
@@ -69,11 +73,13 @@ def print_document(console: Console, document: Document, *, rows: int | None = _
             print_table(console, block, rows=rows)
 
 
-def _print_sentence(console: Console, line: str) -> None:
+def _print_sentence(console: Console, line: str, style: str = "") -> None:
     """Print a line; a terminal has it folded at blanks, so that no number is split."""
-    head, colon, rest = printable(cut(line, _LINE)).partition(": ")
-    text = Text.assemble(*_styled(head, rest) if colon and head in _STYLES else f"{head}{colon}{rest}")
-    console.print(text, soft_wrap=not console.is_terminal)
+    text = printable(cut(line, _LINE))
+    for at, part in enumerate(_folded(text, console.width, _BLANKS) if console.is_terminal else [text]):
+        head, colon, rest = part.partition(": ")
+        is_marked = not at and colon and head in _STYLES
+        print_line(console, *(_styled(head, rest) if is_marked else [(part, style)]))
 
 
 def _styled(word: str, rest: str) -> tuple[tuple[str, str], str]:
@@ -129,12 +135,27 @@ def _print_stacked(console: Console, table: Table, rows: Sequence[Sequence[str]]
                 _print_row(console, [(name, width, False), (cell, 0 if is_number else room, is_number)])
 
 
+def _folded(text: str, width: int, words: re.Pattern[str] = _HYPHENS) -> list[str]:
+    """Return text in lines of a width, indented as its lines are: folded at blanks, and at hyphens in a cell, where nothing is longer."""
+    lines = []
+    for whole in text.split("\n"):
+        line = indent = whole[: min(len(whole) - len(whole.lstrip()), width // 2)]
+        for word in words.findall(whole[len(indent) :]):
+            stem = word.rstrip()
+            if cell_len(line + stem) > width and line.strip():
+                lines.append(line.rstrip())
+                line = indent
+            is_long = words is _HYPHENS and cell_len(indent + stem) > width
+            *full, rest = chop_cells(stem, width - len(indent)) if is_long else [stem]
+            lines += [indent + part for part in full]
+            line += rest + word[len(stem) :]
+        lines.append(line.rstrip())
+    return lines
+
+
 def _print_row(console: Console, cells: Sequence[tuple[str, int, bool]], style: str = "") -> None:
     """Print cells side by side, each with its width and whether it is a number, which is not folded."""
-    folded = [
-        cell.split("\n") if is_number else [line.plain for line in Text(cell).wrap(console, width)]
-        for cell, width, is_number in cells
-    ]
+    folded = [cell.split("\n") if is_number else _folded(cell, width) for cell, width, is_number in cells]
     for lines in zip_longest(*folded, fillvalue=""):
         padded = []
         for text, (_, width, is_number) in zip(lines, cells, strict=True):

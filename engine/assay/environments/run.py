@@ -21,9 +21,9 @@ from assay.environments.journal import RESULTS, Journal, digest, functions_diges
 from assay.environments.rollouts import Rollout, is_text_or_messages
 from assay.errors import AssayError, UsageError, describe_error, did_you_mean, printable
 from assay.system.atomic_file import new_file
-from assay.system.progress import progress
 from assay.types import GenerateMetadata, GenerateOutputs, Messages, SamplingArgs
 from assay.values.saved_outputs import save
+from assay.writing.progress import progress
 
 UNLIMITED = 1_000
 """Rollouts at a time if the caller sets no limit: as many as the openai client opens connections."""

@@ -41,9 +41,9 @@ from assay.rubrics.members import (
 )
 from assay.rubrics.parsers import Parser
 from assay.spec.verifier import VerifierSpec
-from assay.system.progress import Ticks, progress
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
 from assay.values.arguments import ARGUMENTS
+from assay.writing.progress import Ticks, progress
 
 _METHODS = ("call_reward_func", "score_rollout", "run_score_rollout", "score_group", "score_rollouts")
 """Methods that a subclass may override to score in its own way."""

@@ -28,10 +28,10 @@ from assay.options import FileOptions, deciding, options_of, settle
 from assay.scoring.summary import Summary
 from assay.spec.stored_json import StoredError, conforms
 from assay.system.atomic_file import check_target
-from assay.system.progress import Ticks
 from assay.system.quantities import RowLimit
 from assay.system.redaction import redacted
 from assay.thresholds import THRESHOLDS
+from assay.writing.progress import Ticks
 from assay.writing.provenance import task_files_of
 from assay.writing.writers import ENDINGS, STDOUT, Writer
 

@@ -20,7 +20,7 @@ from assay.insight.reports.page import as_page, policy
 from assay.insight.results import open_result
 from assay.insight.viewer.viewed import RowQuery, Viewed, whole_number
 from assay.loading.formats.files import ENGINE_ERRORS, first_line
-from assay.system.progress import Progress
+from assay.writing.progress import Progress
 
 _HOST = "127.0.0.1"
 _TOKEN_BYTES = 16
