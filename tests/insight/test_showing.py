@@ -224,6 +224,10 @@ def test_golds_of_tasks_are_shown_and_their_phrases_marked(tmp_path):
     assay.score_file(folder / "rollouts.jsonl", folder / "refund-quality.json", out, tasks=folder / "tasks.jsonl")
     [card] = assay.show(out, row=[2]).cards
     assert '"anyOf": ["refund", "money back"]' in card.gold["expectations"]
+    kept = tmp_path / "kept.parquet"
+    tasks = folder / "tasks.jsonl"
+    assay.score_file(folder / "rollouts.jsonl", folder / "refund-quality.json", kept, tasks=tasks, keep=["+completion"])
+    assert assay.show(kept, row=[2]).cards[0].checks == card.checks
     spans = [span for one in card.checks if one.evidence for span in one.evidence.spans]
     assert [(card.text[start:end], kind) for start, end, kind in spans] == [("sorry", "matched"), ("photo", "matched")]
 

@@ -30,15 +30,11 @@ def score_rows(
     rows: Iterable[Row], verifiers: Sequence[VerifierSpec], *, any_role: bool = False, lengths: bool = False
 ) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
-    checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
     texts = cache(partial(text_columns, verifiers))
     paths = read_paths(verifiers)
     prepared = [_prepared(row, texts(tuple(row)), paths, any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
-    scorable = [row for row, reason in prepared if reason is None]
-    for check in checks:
-        if isinstance(check, RowAwareCheck):
-            check.prefetch(scorable)
+    _prefetch([row for row, reason in prepared if reason is None], verifiers)
     scored = [_scored(row, unreadable or _unscored(row, verifiers), verifiers) for row, unreadable in prepared]
     if lengths:
         for result, (row, _) in zip(scored, prepared, strict=True):
@@ -54,9 +50,17 @@ def row_outcomes(
     """Return a rollout as checks read it, and the outcomes of each verifier's checks; None where it is not scored."""
     paths = read_paths(verifiers)
     row, reason = _prepared(row, text_columns(verifiers, tuple(row)), paths, any_role=any_role)
+    if reason is None:
+        _prefetch([row], verifiers)
     if reason is not None or _unscored(row, verifiers) is not None:
         return row, None
     return row, [[outcome_of(spec, row) for spec in verifier.checks] for verifier in verifiers]
+
+
+def _prefetch(rows: Sequence[Row], verifiers: Sequence[VerifierSpec]) -> None:
+    for spec in (spec for verifier in verifiers for spec in verifier.nodes):
+        if isinstance(spec.check, RowAwareCheck):
+            spec.check.prefetch(rows)
 
 
 def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:

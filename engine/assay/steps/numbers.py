@@ -5,8 +5,7 @@ The pattern names every character that it accepts, so the linear engine finds th
 
 import math
 import re
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import polars as pl
@@ -87,8 +86,12 @@ def _number_values(texts: pl.Series) -> pl.Series:
 def numbers_in(text: str) -> Iterator[Place]:
     """Yield where the numbers of a text begin and end, from the left; none beyond the greatest float."""
     for match in _NUMBER.finditer(f" {text}"):
-        if number_value(match[0][1:]) is not None:
+        if _is_finite(match[0][1:]):
             yield match.start(), match.end() - 1
+
+
+def _is_finite(number: str) -> bool:
+    return number_value(number) is not None
 
 
 def _may_overflow(numbers: pl.Expr) -> pl.Expr:
@@ -139,15 +142,16 @@ class NumberStep(Step):
     )
 
     def row(self, text: str) -> str | None:
-        place = self._place(text)
-        return None if place is None else text[slice(*place)]
+        padded = f" {text}"
+        if self.params.at == "first":
+            numbers: Iterable[str] = (match[0] for match in _NUMBER.finditer(padded))
+        else:
+            numbers = reversed(_NUMBER.findall(padded))
+        return next((number[1:] for number in numbers if _is_finite(number[1:])), None)
 
-    def _place(self, text: str) -> Place | None:
-        numbers = numbers_in(text)
-        return next(numbers, None) if self.params.at == "first" else next(iter(deque(numbers, maxlen=1)), None)
-
-    def begins(self, text: str) -> int | None:
-        return (self._place(text) or (None,))[0]
+    def begins(self, text: str) -> int:
+        starts = [start for start, _ in numbers_in(text)]
+        return starts[0 if self.params.at == "first" else -1]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         padded = pl.lit(" ") + texts
@@ -171,7 +175,7 @@ class Numbers(Step):
     )
 
     def row(self, text: str) -> list[str] | None:
-        return [text[start:end] for start, end in numbers_in(text)] or None
+        return [number[1:] for number in _NUMBER.findall(f" {text}") if _is_finite(number[1:])] or None
 
     def placed(self, given: PlacedText) -> list[PlacedText] | None:
         return [given.cut(*place) for place in numbers_in(given.text)] or None

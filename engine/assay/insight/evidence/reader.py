@@ -111,6 +111,10 @@ class CheckReader:
             return self.check.brought.stepped(row)
         return [getattr(self.bare.params, param)] if param else []
 
+    def checks(self, row: Mapping[str, Any]) -> list[Check]:
+        """Return the check of each of its golds that can be used."""
+        return self.check.brought.candidates(row) if isinstance(self.check, GoldCheck) else [self.check]
+
     def expected(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, each once."""
         return self.phrases(row) if self.type in (*_COMPARED, *_SEARCHED) else ()

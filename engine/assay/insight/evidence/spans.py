@@ -1,6 +1,5 @@
 """Where in a text the evidence of a check is: what it read or searched for, the golds it missed, and what should not be there."""
 
-import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from assay.checks.instructions.instructions import read_task
 from assay.checks.json.match import JsonMatch
 from assay.checks.json.schemas import compiled, json_value
 from assay.checks.text.phrases import word_places
-from assay.checks.tools.base import ReadCalls
 from assay.checks.tools.tool_calls import ToolCalls
 from assay.expressions.counts import COUNTS
 from assay.expressions.json import NOT_JSON, placed_within
@@ -26,8 +24,10 @@ from assay.expressions.regex.spans import ExtractionPlace, MatchPlaces
 from assay.insight.evidence.reader import CheckReader
 from assay.steps.places import Place, PlacedText, places_of
 from assay.steps.regex import operate
-from assay.steps.tool_calls.calls import read_calls
+from assay.steps.tool_calls.calls import parsed_calls
+from assay.steps.tool_calls.text import calls_in_text
 from assay.values.paths import ABSENT, Path, find
+from assay.values.references import json_text
 
 READ, MATCHED, GOLD, EXCESS, OFFENDING = KINDS = ("read", "matched", "gold", "excess", "offending")
 MOST = 100
@@ -195,7 +195,7 @@ def _json(scene: Scene) -> Iterator[Mark]:
 def _violations(scene: Scene, tree: PlacedValue) -> Iterator[PlacedValue]:
     text = scene.value.text
     for gold in scene.reader.golds(scene.row)[:1]:
-        schema = compiled(gold if isinstance(gold, str) else json.dumps(gold), scene.params.validate_formats)
+        schema = compiled(json_text(gold), scene.params.validate_formats)
         for path in schema.places(json_value(text), text)[:_VIOLATIONS]:
             value = find(tree, Path(tuple(path)))
             yield from () if value is ABSENT else (value,)
@@ -207,12 +207,11 @@ def _unmatched(scene: Scene, tree: PlacedValue) -> Iterator[PlacedValue]:
     assert isinstance(check, JsonMatch)  # noqa: S101  (only its type asks)
     ordered = check.params.lists == "ordered"
     for gold in scene.reader.golds(scene.row)[:1]:
-        gold_text = gold if isinstance(gold, str) else json.dumps(gold)
         leaves: dict[Any, list[PlacedValue]] = {}
         for path, leaf in _leaves(tree, ordered=ordered):
             leaves.setdefault(path, []).append(leaf)
-        wanted = {path for path, _ in _leaves(placed_json(gold_text), ordered=ordered)}
-        for difference in check.comparison(json_value(text), gold_text, shown=MOST).differences:
+        wanted = {path for path, _ in _leaves(placed_json(json_text(gold)), ordered=ordered)}
+        for difference in check.comparison(json_value(text), json_text(gold), shown=MOST).differences:
             path = difference.path.steps
             if not difference.values or (check.params.score == "subset" and path not in wanted):
                 continue
@@ -242,23 +241,15 @@ def _leaves(tree: PlacedValue, *, ordered: bool) -> Iterator[tuple[tuple[Any, ..
 
 def _calls(scene: Scene) -> Iterator[Mark]:
     """Yield the arguments that differ in the first free call with the name of the first expected one that none matches."""
-    check, text = scene.reader.bare, scene.value.text
-    golds = scene.reader.golds(scene.row)
-    if not scene.fails or scene.reader.spec.negate or not golds or not isinstance(check, ToolCalls):
+    check, text = next(iter(scene.reader.checks(scene.row)), None), scene.value.text
+    if not isinstance(check, ToolCalls) or not scene.fails or scene.reader.spec.negate:
         return
-    if isinstance(scene.reader.check, type(check)):
-        candidates: list[Any] = [scene.reader.check]
-    else:
-        candidates = scene.reader.check.brought.candidates(scene.row)  # type: ignore[attr-defined]
-    calls = read_calls(ReadCalls(check.subject()[1][0].params).row(text))
-    for candidate in candidates[:1]:
-        mismatch = candidate.mismatch(calls, candidate.prepared(candidate.own_gold))
-        arguments = _arguments(text)
-        if mismatch is None or len(arguments) != len(calls):
-            return
+    calls, arguments = parsed_calls(calls_in_text(text, check.params.format)), _arguments(text)
+    mismatch = check.mismatch(calls, check.prepared(check.own_gold))
+    if mismatch is not None and len(arguments) == len(calls):
         at, names = mismatch
         owner = arguments[at]
-        inside = owner if isinstance(owner, PlacedObject) else {}
+        inside = owner if isinstance(owner, PlacedObject) else PlacedObject()
         yield from _offending(scene, [inside[name] for name in names if name in inside] if names else [owner])
 
 

@@ -303,8 +303,12 @@ def cards_of(
     """Return rows as cards, in the order of their numbers given; and a note if there are no texts, or ``""``."""
     keys = result.columns(columns, "--columns") or keys_of(result)
     readers = readers_of(result.forms if result.verifiers else ())
-    wanted = tuple(dict.fromkeys((*_PLAIN_GOLDS, *(name for reader in readers.values() for name in reader.columns))))
+    read = [name for reader in readers.values() for name in reader.columns]
+    wanted = tuple(dict.fromkeys((*_PLAIN_GOLDS, *read)))
     texts, why = originals(result, rows, wanted, rollouts)
+    if rollouts is None and COMPLETION in result.schema and any(name not in result.schema for name in read):
+        others, lack = originals(result, rows, wanted, kept=False)
+        texts = texts if lack else others
     names = dict.fromkeys((*_VERDICTS, *keys, *_PLAIN_GOLDS, *(check.column for check in result.checks)))
     frame = _fetched(result, rows, [name for name in names if name in result.schema])
     rollouts_of = {row[ROW]: row for row in texts.iter_rows(named=True)}
