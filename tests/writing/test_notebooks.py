@@ -44,15 +44,18 @@ def answers(tmp_path_factory):
         "Audit": assay.audit(SPEC, rows),
         "Verification": assay.verify(path),
         "Cards": assay.show(path, limit=8),
+        "Report": assay.report(path),
+        "Evidence": assay.evidence({"completion": "It is 18 dollars"}, SPEC),
+        "Summary": assay.summarize(path, by="model"),
         "Plan": assay.compile(SPEC, pl.DataFrame(ROWS).schema),
     }
 
 
-TYPES = ("Diff", "Groups", "WhatIf", "Audit", "Verification", "Cards", "Plan")
+TYPES = ("Diff", "Groups", "WhatIf", "Audit", "Verification", "Cards", "Report", "Evidence", "Summary", "Plan")
 CHANGED = [name for name in TYPES if name not in ("Plan", "Groups")]
 """Answers that are nothing but texts and numbers."""
 TAGS = {"div", "style", "ul", "li", "h2", "h3", "p", "code", "pre", "mark", "table", "thead", "tbody", "tr", "th", "td"}
-DRAWN = {"svg", "title", "desc", "path", "rect", "circle", "text", "g", "a"}
+DRAWN = {"svg", "title", "desc", "path", "rect", "circle", "text", "g"}
 ATTRIBUTES = {"class", "scope", "colspan", "title"}
 
 
@@ -62,10 +65,10 @@ def with_texts(value, text, times=1):
         return text
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        kept = {name: fields[name] for name in ("state",) if name in fields}
+        kept = {name: fields[name] for name in ("state", "source") if name in fields}
         return dataclasses.replace(value, **with_texts(fields, text, times) | kept)
     if isinstance(value, dict):
-        return {name: with_texts(item, text, times) for name, item in value.items()}
+        return {name: with_texts(item, text, 1 if name == "heat" else times) for name, item in value.items()}
     if isinstance(value, list | tuple) and not (value and isinstance(value[0], int | float | None)):
         return type(value)(with_texts(item, text) for item in value for _ in range(times))
     return value

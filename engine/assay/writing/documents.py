@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from assay.errors import counted, printable
@@ -34,6 +34,14 @@ class Table:
     rows: Sequence[Sequence[str]]
     heading: str = ""
     spare: Sequence[str] = ()
+
+    def filled(self) -> "Table":
+        """Return the table without columns in which nothing is known."""
+        kept = [at for at in range(len(self.columns)) if any(row[at] not in ("–", "") for row in self.rows)]
+        names = [*self.columns.items()]
+        return replace(
+            self, columns=dict(names[at] for at in kept), rows=[[row[at] for at in kept] for row in self.rows]
+        )
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,16 @@ _MOST = 100_000
 """Bytes that a notebook keeps of a result."""
 _CELL, _QUOTED = 300, 2_000
 """Code points that are shown of a line or a cell, and of a text."""
+_LINES = 50
+"""Lines that are shown of a list."""
 
 _MORE = "<p>… more: <code>document()</code></p>"
 _STYLE = """<style>.assay table { border-collapse: collapse; margin: 0 0 1em; }
 .assay th, .assay td { text-align: left; vertical-align: top; padding: .2em .8em .2em 0; white-space: pre-wrap; }
 .assay .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .assay h2, .assay h3 { font-size: 1em; } .assay pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+.assay mark { background: none; color: inherit; border-bottom: 2px solid; } .assay mark.matched { border-bottom-style: double; }
+.assay mark.gold { border-bottom-style: dashed; } .assay mark.excess, .assay mark.offending { border-bottom-style: dotted; }
 .assay svg { max-width: 100%; vertical-align: top; }</style>"""
 
 
@@ -31,10 +35,6 @@ class Displayed(ABC):
     @abstractmethod
     def _document(self) -> Document: ...
 
-    def _charts(self) -> Sequence[str]:
-        """Return SVG that stands below the first block of the document."""
-        return ()
-
     def document(self) -> Document:
         """Return what people read, with ``markdown()`` and ``html()``."""
         return self._document()
@@ -43,14 +43,16 @@ class Displayed(ABC):
         return f"<{type(self).__name__}: {cut(printable(self.headline), _CELL)}>"
 
     def _repr_html_(self) -> str:
-        return notebook_html(self._document(), self._charts())
+        return notebook_html(self._document())
 
 
 def notebook_html(document: Document, charts: Sequence[str] = ()) -> str:
-    """Return a document and charts as a part of a page of at most 100 kB; where something is left out, it says so."""
+    """Return a document, with charts above its first table, as a part of a page of at most 100 kB; where it ends early, it says so."""
+    blocks = document.blocks
+    first = next((at for at, block in enumerate(blocks) if isinstance(block, Table)), len(blocks))
     parts = ['<div class="assay">', _STYLE]
     left = _MOST - len(_STYLE) - 2 * len(_MORE)
-    for part in (*document.blocks[:1], *charts, *document.blocks[1:]):
+    for part in (*blocks[:first], *charts, *blocks[first:]):
         html = part if isinstance(part, str) else _fitting(_shortened(part), left)
         size = len(html.encode()) + 1
         if not html or size > left:
@@ -76,5 +78,7 @@ def _shortened(block: Lines | Table | Quote) -> Lines | Table | Quote:
     if isinstance(block, Quote):
         return replace(block, text=cut(block.text, _QUOTED))
     if isinstance(block, Lines):
-        return replace(block, lines=[cut(line, _CELL) for line in block.lines])
+        more = len(block.lines) - _LINES
+        lines = [cut(line, _CELL) for line in block.lines[:_LINES]]
+        return replace(block, lines=lines + ([f"… {more:,} more"] if more > 0 else []))
     return replace(block, rows=[[cut(cell, _CELL) for cell in row] for row in block.rows])

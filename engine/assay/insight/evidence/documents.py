@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.writing.documents import Document, Quote, Table
+from assay.writing.documents import Document, Lines, Quote, Table
 from assay.writing.numbers import number
 
 _MARKS = {True: "✓", False: "✗", None: "–"}
@@ -11,11 +11,11 @@ _BEFORE, _FAR = 200, 1_000
 """Code points that are shown before the first mark, and from where on those before are left out."""
 
 
-def evidence_document(evidence: Mapping[str, Any]) -> Document:
+def evidence_document(headline: str, evidence: Mapping[str, Any]) -> Document:
     """Return the evidence of a row, of its ``as_json()``: a table of checks, and the texts that they read."""
     checks = [check | {"evidence": check} for check in evidence["checks"]]
     texts = {"completion": evidence["text"], **evidence["sources"]}
-    return Document("assay evidence", [checks_table(checks), *quotes(checks, texts)])
+    return Document("assay evidence", [Lines([headline]), checks_table(checks), *quotes(checks, texts)])
 
 
 def checks_table(checks: Sequence[Mapping[str, Any]], heading: str = "") -> Table:
@@ -30,7 +30,7 @@ def checks_table(checks: Sequence[Mapping[str, Any]], heading: str = "") -> Tabl
         for check in checks
     ]
     columns = {"check": False, "score": True, "read → expected": False, "feedback": False}
-    return Table(columns, rows, heading)
+    return Table(columns, rows, heading).filled()
 
 
 def _read(evidence: Mapping[str, Any]) -> str:

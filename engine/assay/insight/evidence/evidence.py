@@ -85,7 +85,7 @@ class Evidence(Displayed):
         return f"{sum(ran)} of {counted(len(ran), 'check')} passed"
 
     def _document(self) -> Document:
-        return evidence_document(self.as_json())
+        return evidence_document(self.headline, self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""

@@ -1,10 +1,11 @@
-"""Reports as documents, from their JSON data: all of one, and what a terminal shows of it."""
+"""Reports and rows of results as documents, from their JSON data: all of a report, and what a terminal shows of it."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import counted, printable
+from assay.insight.evidence.documents import checks_table, quotes
 from assay.writing.documents import Document, Lines, Quote, Table, cut
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
@@ -139,11 +140,7 @@ def _head(report: Mapping[str, Any]) -> Iterator[Lines | Quote]:
 
 def _filled(columns: Mapping[str, bool], rows: Sequence[Sequence[str]], **options: Any) -> list[Table]:
     """Return a table without columns in which nothing is known; none without rows."""
-    kept = [at for at in range(len(columns)) if any(row[at] not in ("–", "") for row in rows)]
-    names = [*columns.items()]
-    return (
-        [Table(dict(names[at] for at in kept), [[row[at] for at in kept] for row in rows], **options)] if rows else []
-    )
+    return [Table(columns, rows, **options).filled()] if rows else []
 
 
 def _histogram(histogram: Mapping[str, Any]) -> Iterator[Lines | Table]:
@@ -277,3 +274,18 @@ def _provenance(provenance: Mapping[str, Any]) -> Lines:
 def _notes(report: Mapping[str, Any], heading: str = "") -> list[Lines]:
     notes = [cut(note, _TEXT) for note in report["notes"]]
     return [Lines(notes if heading else [f"note: {note}" for note in notes], heading)] if notes else []
+
+
+def cards_document(headline: str, cards: Mapping[str, Any]) -> Document:
+    """Return rows, of their ``as_json()``: each with a table of its checks, its gold, and the texts that were scored."""
+    blocks: _Blocks = [Lines([headline, *(f"note: {note}" for note in cards["notes"])])]
+    return Document("assay show", [*blocks, *(block for card in cards["cards"] for block in _card(card))])
+
+
+def _card(card: Mapping[str, Any]) -> _Blocks:
+    keys = [f"{name} {'–' if value is None else value}" for name, value in card["key"].items()]
+    heading = " · ".join([f"row {card['row']:,}", *keys, f"reward {number(card['reward'])}", card["state"]])
+    lines = [*card["feedback"], *(f"error: {line}" for line in card["error"])]
+    lines += [f"{name}: {gold}" for name, gold in card["gold"].items()]
+    texts = quotes(card["checks"], {"completion": card["text"], **card.get("sources", {})})
+    return [checks_table(card["checks"], heading), *([Lines(lines)] if lines else []), *texts]

@@ -54,6 +54,7 @@ class Index:
         result: The result.
         task: The column that names a row's task; None if there is none.
         keys: The columns of the result behind ``model``, ``step`` and ``task``, as far as they exist.
+        columns: What is read, as a lazy frame.
         is_whole: Whether all rows have been read.
     """
 
@@ -63,18 +64,18 @@ class Index:
         self.keys = {name: name for name in result.present((MODEL, STEP))} | ({TASK: self.task} if self.task else {})
         self.is_whole = False
         passes = [exactly(check.column).cast(pl.Float64) == 1.0 for check in result.checks]
-        self._columns = result.frame.select(
+        self.columns = result.frame.select(
             pl.col("reward"),
             result.state.alias("state"),
             *(_compact(column, result.schema[column]).alias(name) for name, column in self.keys.items()),
             *(passed.alias(name) for name, passed in zip(self._passes(), passes, strict=True)),
         )
-        self._batches = [pl.DataFrame(schema=self._columns.collect_schema())]
+        self._batches = [pl.DataFrame(schema=self.columns.collect_schema())]
 
     def scan(self, tell: Callable[[int], object] = lambda _: None) -> "Index":
         """Read the result, and tell how many rows have been read after each batch."""
         with engine_errors(self.result.files):
-            for batch in batches(self._columns, _BATCH):
+            for batch in batches(self.columns, _BATCH):
                 self._batches.append(batch)
                 tell(sum(part.height for part in self._batches))
         self._batches = [pl.concat(self._batches, rechunk=True)]
@@ -111,7 +112,7 @@ class Index:
     def _has(self, key: str, texts: Sequence[str]) -> pl.Expr:
         if key not in self.keys:
             raise UsageError(f"{key}: {self.result.name} has no such column.")
-        column, dtype = pl.col(key), self._columns.collect_schema()[key]
+        column, dtype = pl.col(key), self.columns.collect_schema()[key]
         values = [_number(key, text) for text in texts if text != _NULL] if dtype.is_numeric() else texts
         null = [column.is_null()] if _NULL in texts else []
         return pl.any_horizontal(*(column == value for value in values), *null)
@@ -170,22 +171,8 @@ class Index:
         }
 
     def heat(self) -> dict[str, Any]:
-        """Return how many rows of each model a check has scored, and how many pass it; of the models with most rows."""
-        names = self._passes()
-        counts = [pl.col(name).count().alias(f"rows/{name}") for name in names]
-        sums = [pl.len().alias("rows"), pl.col("reward").mean(), *counts, *(pl.col(name).sum() for name in names)]
-        frame = self.frame
-        frame = frame if MODEL in self.keys else frame.with_columns(pl.lit(None, pl.String).alias(MODEL))
-        table = frame.group_by(MODEL).agg(sums).with_columns(pl.col(MODEL).cast(pl.String))
-        table = table.sort("rows", MODEL, descending=[True, False], nulls_last=True).head(_MOST_MODELS)
-        table = table.sort(MODEL, nulls_last=True)
-        cells = [
-            [{"rows": row[f"rows/{name}"], "passes": row[name]} if row[f"rows/{name}"] else None for name in names]
-            for row in table.to_dicts()
-        ]
-        numbers = {"models": table[MODEL], "reward": table["reward"], "rows": table["rows"]}
-        checks = [check.name for check in self.result.checks]
-        return {"checks": checks, "cells": cells, **{name: values.to_list() for name, values in numbers.items()}}
+        """Return ``heat_of`` the rows that have been read."""
+        return heat_of(self.result, self.frame.lazy())
 
     def drawn(self, most: int) -> list[int]:
         """Return rows for people to look at: those that fail before others, of each model and set of failing checks in turn.
@@ -239,3 +226,26 @@ def _number(key: str, text: str) -> float:
 
 FILTERS = tuple(field.name for field in fields(RowFilters))
 """The names of what an index filters by."""
+
+
+def heat_of(result: Result, columns: pl.LazyFrame) -> dict[str, Any]:
+    """Return how many rows of each model a check has scored, and how many pass it; of the models with most rows.
+
+    Args:
+        result: The result.
+        columns: ``Index.columns``, or rows of them.
+    """
+    names = [f"check/{at}" for at in range(len(result.checks))]
+    counts = [pl.col(name).count().alias(f"rows/{name}") for name in names]
+    sums = [pl.len().alias("rows"), pl.col("reward").mean(), *counts, *(pl.col(name).sum() for name in names)]
+    model = pl.col(MODEL) if MODEL in result.schema else pl.lit(None, pl.String)
+    table = result.collect(columns.group_by(model.cast(pl.String).alias(MODEL)).agg(sums))
+    table = table.sort("rows", MODEL, descending=[True, False], nulls_last=True).head(_MOST_MODELS)
+    table = table.sort(MODEL, nulls_last=True)
+    cells = [
+        [{"rows": row[f"rows/{name}"], "passes": row[name]} if row[f"rows/{name}"] else None for name in names]
+        for row in table.to_dicts()
+    ]
+    numbers = {"models": table[MODEL], "reward": table["reward"], "rows": table["rows"]}
+    checks = [check.name for check in result.checks]
+    return {"checks": checks, "cells": cells, **{name: values.to_list() for name, values in numbers.items()}}

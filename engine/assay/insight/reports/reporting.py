@@ -1,8 +1,10 @@
 """Report on a result: its rewards, what each check is worth, which checks say the same, and rows worth reading."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -13,6 +15,10 @@ from assay.errors import AssayError, counted
 from assay.expressions.shared_columns import exactly
 from assay.insight.findings.columns import Keys, ResultColumns, columns_of, numbered, score_columns
 from assay.insight.originals import HOW, NO_TEXTS, originals
+from assay.insight.reports.charts import Chart, ChartKind, chart_of
+from assay.insight.reports.document import brief_document, report_document
+from assay.insight.reports.frames import FrameKind, frame_of
+from assay.insight.reports.index import Index, heat_of
 from assay.insight.reports.numbers import (
     MOST_PAIRED,
     Failures,
@@ -32,6 +38,8 @@ from assay.options import ReportOptions, documented
 from assay.spec.canonical import forms_of
 from assay.system.quantities import read_size
 from assay.writing.documents import Document
+from assay.writing.notebooks import Displayed, notebook_html
+from assay.writing.numbers import interval, number, percent
 
 _BITS = 32
 
@@ -100,8 +108,8 @@ _REASONS = 10
 _JOINTS = {check.type: check.traits.separator for check in CHECKS if check.traits.separator}
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Displayed):
     """A report on a result. All of it is JSON data; what is undefined is None.
 
     Attributes:
@@ -131,6 +139,54 @@ class Report:
     source: Result = field(repr=False)
     texts: Mapping[str, Any] = field(repr=False)
 
+    @cached_property
+    def heat(self) -> Mapping[str, Any]:
+        """How many rows of each model a check has scored, and how many pass it; it is read from the result."""
+        return heat_of(self.source, Index(self.source).columns)
+
+    @property
+    def headline(self) -> str:
+        """Rows, mean reward and pass rate."""
+        mean = f"mean reward {number(self.summary['mean'])} {interval(self.summary['ci95'])}".rstrip()
+        return f"{counted(self.summary['rows'], 'row')} · {mean} · pass rate {percent(self.summary['pass_rate'])}"
+
+    def _document(self) -> Document:
+        return report_document(self.as_json())
+
+    def _repr_html_(self) -> str:
+        kinds: tuple[ChartKind, ...] = ("heat", "rewards", "steps") if "step" in self.by else ("heat", "rewards")
+        charts = []
+        for kind in kinds:
+            with contextlib.suppress(AssayError):  # the file may be gone since
+                charts.append(self.chart(kind).svg)
+        return notebook_html(brief_document(self.as_json()), charts)
+
+    def chart(self, kind: ChartKind) -> Chart:
+        """Return a chart, which notebooks show and ``save`` writes.
+
+        Args:
+            kind: ``rewards``, a histogram; ``heat``, the pass rates of checks by model; ``steps``, reward, pass rates and length over
+                the steps.
+
+        Raises:
+            UsageError: There is no such chart.
+        """
+        return chart_of(kind, self._with_heat(kind))
+
+    def frame(self, kind: FrameKind) -> pl.DataFrame:
+        """Return a table: a row for each check, finding, model and check, or step.
+
+        Args:
+            kind: ``checks``, ``findings``, ``heat`` or ``steps``.
+
+        Raises:
+            UsageError: There is no such table.
+        """
+        return frame_of(kind, self._with_heat(kind))
+
+    def _with_heat(self, kind: str) -> dict[str, Any]:
+        return {**self.as_json(), "heat": self.heat} if kind == "heat" else self.as_json()
+
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
         return {"insight": 1, **{name: json_data(getattr(self, name)) for name in _PARTS}}
@@ -138,12 +194,6 @@ class Report:
     def markdown(self) -> str:
         """Return the report as Markdown, with tables as GitHub has them."""
         return self.document().markdown()
-
-    def document(self) -> Document:
-        """Return what people read, with ``markdown()``; ``html()`` of the report itself is a page with charts."""
-        from assay.insight.reports.document import report_document
-
-        return report_document(self.as_json())
 
     def html(self, *, max_size: int | str = "2MB", findings: int = 8) -> str:
         """Return the report as a page: one file that loads nothing, with as many rows as fit.

@@ -24,7 +24,7 @@ from assay.insight import stats
 from assay.insight.evidence.evidence import CheckEvidence, evidence_of, source_of
 from assay.insight.evidence.reader import CheckReader, readers_of
 from assay.insight.originals import HOW, originals, some_rows
-from assay.insight.reports.documents import cards_document
+from assay.insight.reports.document import cards_document
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.loading.formats.files import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT

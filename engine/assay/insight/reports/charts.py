@@ -1,0 +1,167 @@
+"""Charts that stand alone, for notebooks and files: SVG with its own style, which runs nothing and loads nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from assay.errors import UsageError, counted, did_you_mean, likely_ending, printable, shown_path
+from assay.insight.reports import svg
+from assay.system.atomic_file import check_target, new_file
+from assay.writing.documents import cut
+from assay.writing.numbers import count, interval, number, percent
+
+ChartKind = Literal["rewards", "heat", "steps"]
+
+_LEAST_RANGE = 0.1
+"""Rates of a check that are closer than this have nearly one colour."""
+_MOST_CHECKS, _MOST_MODELS, _MOST_TRENDS = 40, 20, 24
+_NAME = 24
+"""Code points of a name that are shown."""
+_CELL, _ROW, _LEFT, _TITLE = 84, 24, 190, 24
+_ACROSS, _WIDTH, _HEIGHT = 4, 170, 110
+"""Charts side by side over steps, and the room for each."""
+
+_STYLE = """<style>.assay-chart{background:#fff;font:11px system-ui,sans-serif}.assay-chart text{fill:#333}
+.assay-chart .grid{stroke:#ddd;fill:none}.assay-chart .line{stroke:#1d4ed8;fill:none;stroke-width:1.5}
+.assay-chart .bar,.assay-chart circle{fill:#1d4ed8}.assay-chart .hit{fill:none}.assay-chart .heat{fill:#1d4ed8}
+@media (prefers-color-scheme:dark){.assay-chart{background:#181818}.assay-chart text{fill:#ddd}
+.assay-chart .grid{stroke:#444}.assay-chart .line{stroke:#8ab4ff}.assay-chart .bar,.assay-chart circle{fill:#8ab4ff}}</style>"""
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """A chart, which notebooks show.
+
+    Attributes:
+        title: What it shows.
+        svg: The SVG.
+    """
+
+    title: str
+    svg: str
+
+    def __repr__(self) -> str:
+        return f"<Chart: {printable(self.title)}>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the chart to a file that ends in ``.svg``, whole or not at all; a file that is there is replaced.
+
+        Raises:
+            UsageError: The name has another ending, or there is no such folder.
+            OutputError: The file cannot be written.
+        """
+        target = Path(path)
+        if target.suffix.lower() != ".svg":
+            fact = f"{shown_path(target)}: a chart is SVG; expected a name that ends in .svg."
+            raise UsageError(fact, likely_ending(target, [".svg"]))
+        check_target(target, overwrite=True, how="")
+        with new_file(target) as (file, reported_errors), reported_errors():
+            file.write(self.svg.encode("utf-8", "backslashreplace"))
+
+
+def chart_of(kind: ChartKind, report: Mapping[str, Any]) -> Chart:
+    """Return a chart of a report, of its ``as_json()`` and its ``heat``."""
+    if kind not in (kinds := get_args(ChartKind)):
+        hint = did_you_mean(str(kind), kinds) or f"Charts: {', '.join(kinds)}"
+        raise UsageError(f"{printable(str(kind))}: there is no such chart.", hint)
+    return {"rewards": _rewards, "heat": _heat, "steps": _steps}[kind](report)
+
+
+def _rewards(report: Mapping[str, Any]) -> Chart:
+    summary, histogram = report["summary"], report["histogram"]
+    title = f"Rewards of {counted(summary['scored'], 'row')}"
+    mean = f"mean {number(summary['mean'])} {interval(summary['ci95'])}".strip()
+    facts = f"{mean}; {count(histogram['zeros'])} are 0, {count(histogram['ones'])} are 1"
+    low, high = histogram["range"]
+    drawn = svg.histogram("assay-rewards", title, facts, histogram["bins"], (low, high), "reward")
+    return Chart(title, _drawing(title, 380, 190, [str(drawn)]))
+
+
+def _steps(report: Mapping[str, Any]) -> Chart:
+    entries = report["by"].get("step", {"entries": []})["entries"]
+    lines: list[tuple[str, list[Any], Callable[[Any], str]]] = [
+        ("reward", [entry["mean"] for entry in entries], number),
+        ("pass rate", [entry["pass_rate"] for entry in entries], percent),
+        ("length", [entry["length"] for entry in entries], count),
+        *(
+            (check["name"], [entry["checks"][at] for entry in entries], percent)
+            for at, check in enumerate(report["checks"])
+            if entries and "checks" in entries[0]
+        ),
+    ]
+    lines = [line for line in lines if any(value is not None for value in line[1])][:_MOST_TRENDS]
+    ends = tuple(_short(next(iter(entry["of"].values()))) for entry in (*entries[:1], *entries[-1:]))
+    title = f"{counted(len(entries), 'step')}"
+    parts = [
+        part
+        for at, line in enumerate(lines)
+        for part in _panel(at, *line, ends)  # type: ignore[arg-type]
+    ]
+    rows = -(-len(lines) // _ACROSS) or 1
+    parts += [] if lines else [_text(10, 20, "The result has no column step with numbers.")]
+    return Chart(title, _drawing(title, min(max(2, len(lines)), _ACROSS) * _WIDTH, rows * _HEIGHT, parts))
+
+
+def _panel(at: int, name: str, values: Sequence[Any], show: Callable[[Any], str], ends: tuple[str, str]) -> list[str]:
+    x, y = at % _ACROSS * _WIDTH + 8, at // _ACROSS * _HEIGHT + 8
+    known = [value for value in values if value is not None]
+    span = show(min(known)), show(max(known))
+    facts = f"from {show(known[0])} to {show(known[-1])}, least {span[0]}, greatest {span[1]}"
+    drawn = svg.trend(f"assay-step-{at}", name, facts, values, ends, span)
+    placed = f'<svg x="{x}" y="{y + 14}" width="150" height="76" '
+    return [_text(x, y + 8, _short(name)), str(drawn).replace("<svg ", placed, 1)]
+
+
+def _heat(report: Mapping[str, Any]) -> Chart:
+    heat = report["heat"]
+    checks, models = heat["checks"][:_MOST_CHECKS], heat["models"][:_MOST_MODELS]
+    parts = [
+        _text(_LEFT + (at + 0.5) * _CELL, 16, _short("–" if model is None else model, 12), "middle", model)
+        for at, model in enumerate(models)
+    ]
+    for at, check in enumerate(checks):
+        rates = [cells[at] and cells[at]["passes"] / cells[at]["rows"] for cells in heat["cells"][: len(models)]]
+        y = 26 + at * _ROW
+        parts.append(_text(_LEFT - 8, y + 16, _short(check), "end", check))
+        known = [rate for rate in rates if rate is not None]
+        low, high = min(known, default=0.0), max(known, default=0.0)
+        low = min(low, max(0.0, high - _LEAST_RANGE))
+        for place, rate in enumerate(rates):
+            x = _LEFT + place * _CELL
+            strength = 0.0 if rate is None else 0.05 + 0.45 * (rate - low) / max(high - low, _LEAST_RANGE)
+            box = f'x="{x + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}"'
+            parts.append(f'<rect class="heat" {box} fill-opacity="{strength:.2f}"/>')
+            parts.append(_text(x + _CELL / 2, y + 16, "✗ 0 %" if rate == 0 else percent(rate), "middle"))
+    left_out = [
+        counted(len(heat[name]) - len(shown), f"more {name}"[:-1])
+        for name, shown in (("checks", checks), ("models", models))
+        if len(heat[name]) > len(shown)
+    ]
+    bottom = 26 + len(checks) * _ROW
+    parts += [_text(8, bottom + 16, f"… {', '.join(left_out)}")] if left_out else []
+    title = "Pass rates of checks by model"
+    return Chart(title, _drawing(title, _LEFT + max(2, len(models)) * _CELL + 8, bottom + 26, parts))
+
+
+def _short(text: Any, most: int = _NAME) -> str:
+    text = str(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", whole: Any = None) -> str:
+    title = f"<title>{escape(printable(cut(str(whole), 300)))}</title>" if whole is not None else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(printable(text))}{title}</text>'
+
+
+def _drawing(title: str, width: float, height: float, parts: Sequence[str]) -> str:
+    """Return SVG that brings its namespace and its style, with a title above."""
+    height += _TITLE
+    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
+    inside = f'<svg y="{_TITLE}" width="{width:g}" height="{height - _TITLE:g}">{"".join(parts)}</svg>'
+    label = f'role="img" aria-label="{escape(title)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="assay-chart" {label} {size}>{_STYLE}{_text(8, 16, title)}{inside}</svg>'
