@@ -3,6 +3,10 @@
 import polars as pl
 
 import assay
+from assay.insight.reports.index import Index
+from assay.insight.reports.offline import page_data as data_without_rows
+from assay.insight.reports.rows import add_surroundings, cards_data, line_of
+from assay.insight.results import open_result
 
 __all__ = ["EVIL", "hostile", "page_data"]
 
@@ -46,37 +50,10 @@ def hostile(rows=400, checks=300, size=1_000_000):
 
 def page_data(result, limit=60, **more):
     """What the page of a result shows, with its first rows."""
-    overview = assay.report(result).as_json()
-    cards = [card | {"prompt": None, "messages": None, "same_task": []} for card in _cards(result, limit)]
-    frame = result if isinstance(result, pl.DataFrame) else pl.read_parquet(result)
-    overview |= {"heat": _heat(frame, overview["checks"])} if "model" in frame.columns else {}
-    rows = {"total": frame.height, "rows": [_row(card) for card in cards]}
-    data = {"home": "file", "name": "planted", "notes": [], "results": ["rewards.parquet"], "compare": None}
-    return data | {"overview": overview, "rows": rows, "cards": {str(card["row"]): card for card in cards}} | more
-
-
-def _cards(result, limit):
-    for card in assay.show(result, limit=limit).as_json()["cards"]:
-        checks = [{"evidence": None} | check for check in card["checks"]]
-        yield {"sources": {}} | card | {"checks": checks}
-
-
-def _row(card):
-    row = {name: card[name] for name in ("row", "key", "state", "reward")}
-    return row | {"scores": [check["score"] for check in card["checks"]], "read": None, "expected": [], "near": None}
-
-
-def _heat(frame, checks):
-    scores = [pl.col(name) for name in frame.columns if name.startswith("check/")]
-    passes = [(score == 1).sum().alias(f"p{at}") for at, score in enumerate(scores)]
-    scored = [score.count().alias(f"n{at}") for at, score in enumerate(scores)]
-    models = frame.group_by("model", maintain_order=True).agg(pl.len(), pl.col("reward").mean(), *passes, *scored)
-    return {
-        "models": models["model"].to_list(),
-        "checks": [check["name"] for check in checks],
-        "cells": [
-            [{"rows": row[f"n{at}"], "passes": row[f"p{at}"]} for at in range(len(scores))] for row in models.to_dicts()
-        ],
-        "reward": models["reward"].to_list(),
-        "rows": models["len"].to_list(),
-    }
+    opened = open_result(result)
+    index = Index(opened).scan()
+    cards, _ = cards_data(opened, range(min(limit, opened.rows)))
+    add_surroundings(cards, index)
+    data = data_without_rows("file", [opened.name], assay.report(opened).as_json() | {"heat": index.heat()})
+    rows = {"total": opened.rows, "rows": [line_of(card) for card in cards]}
+    return data | {"rows": rows, "cards": {str(card["row"]): card for card in cards}} | more

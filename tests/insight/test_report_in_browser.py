@@ -1,7 +1,9 @@
 """The page in a real browser: it runs our module only, asks for nothing, and every state of it has an address, keys and a form on paper."""
 
 import json
+import queue
 import re
+import threading
 import time
 import unicodedata
 from urllib.parse import quote
@@ -15,6 +17,7 @@ from waiting import PATIENCE
 import assay
 from assay.errors import printable
 from assay.insight.reports.page import REPORT_FILES, as_page
+from assay.insight.viewer.server import view
 from assay.writing.numbers import count, number
 
 pytestmark = [
@@ -496,6 +499,35 @@ TABLES = """[...document.querySelectorAll("table")].map((table) => {
   };
   return [words(table.tHead), [...table.querySelectorAll("tbody tr:not(.under)")].map(words)];
 })"""
+
+
+@pytest.fixture(scope="module")
+def served(planted, folder):
+    """The address of the page from a server."""
+    addresses = queue.Queue()
+    call = {"sources": [folder / "rewards.parquet"] * 2, "tell": addresses.put}
+    threading.Thread(target=view, kwargs=call, daemon=True).start()
+    return addresses.get(timeout=PATIENCE)
+
+
+def test_a_server_sends_the_same_page_with_all_rows(browser, served):
+    browser.show(WIDE)
+    browser.open(served)
+    until(browser, "[...document.querySelectorAll('nav a')].map((link) => link.textContent).includes('Compare')", True)
+    until(browser, ROWS, 50)
+    go(browser, "#failed=right&model=elm&row=3")
+    until(browser, ROWS, 50)
+    until(browser, "document.querySelector('pre mark.read')?.textContent", "3 dollars.")
+    assert text(browser, "[role=status]") == "60 rows of 120, 1–50 shown"
+    for address, rows in (("#where=reward%20%3E%200.9", 48), ("#text=t59", 2), ("#result=1&sort=-right&rows=1,2", 2)):
+        go(browser, address)
+        until(browser, ROWS, rows)
+    go(browser, "#where=nothing%20%3E%200")
+    until(browser, "document.querySelector('[role=status]').textContent.startsWith('--where nothing > 0: ')", True)
+    refused = [entry for entry in complaints(browser) if "400" not in str(entry)]
+    assert refused == []
+    asked = {params["request"]["url"] for name, params in browser.events if name == "Network.requestWillBeSent"}
+    assert all(url.startswith(served) for url in asked)
 
 
 def squashed(words):

@@ -122,7 +122,7 @@ def test_drawn_rows_begin_with_one_of_each_model_and_set_of_failing_checks(index
     fails = [kind[1] == "fail" or False in kind[2:] for kind in kinds]
     sizes = {kind: kinds.count(kind) for kind in kinds}
     turns = {row: sum(draws[other] < draws[row] for other in range(600) if kinds[other] == kinds[row]) for row in drawn}
-    places = [(not fails[row], turns[row], -sizes[kinds[row]]) for row in drawn]
+    places = [(turns[row], not fails[row], -sizes[kinds[row]]) for row in drawn]
     assert places == sorted(places)
     assert index.drawn(10) == drawn[:10]
 

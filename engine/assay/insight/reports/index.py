@@ -175,9 +175,9 @@ class Index:
         return heat_of(self.result, self.frame.lazy())
 
     def drawn(self, most: int) -> list[int]:
-        """Return rows for people to look at: those that fail before others, of each model and set of failing checks in turn.
+        """Return rows for people to look at: of each model and set of failing checks in turn.
 
-        The sets that most rows have come first, and of the rows of a set those with the least SplitMix64(0, row).
+        Sets with failures come first, then those that most rows have, and of their rows those with the least SplitMix64(0, row).
         """
         kinds = [MODEL] * (MODEL in self.keys) + ["state", *self._passes()]
         fails = pl.any_horizontal(pl.col("state") == "fail", *(pl.col(name).not_() for name in self._passes()))
@@ -188,7 +188,7 @@ class Index:
         drawn = drawn.explode("row", "draw").sort("draw")
         turn = pl.int_range(pl.len(), dtype=pl.UInt32).over("set")
         return (
-            drawn.sort("fails", turn, "size", "draw", descending=[True, False, True, False])["row"].head(most).to_list()
+            drawn.sort(turn, "fails", "size", "draw", descending=[False, True, True, False])["row"].head(most).to_list()
         )
 
 
