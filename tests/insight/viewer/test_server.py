@@ -187,7 +187,13 @@ def test_a_row_of_the_list_and_its_card(app):
     listed = asked(app, "rows", {"rows": "3", "check": "polite"}).data["rows"]
     card = asked(app, "row", {"row": 3}).data
     key = {"task_id": "t3", "model": "b", "step": 0}
-    assert listed[0].items() >= {"row": 3, "key": key, "state": "fail", "reward": 0.5, "scores": [0.0, 1.0]}.items()
+    assert listed == [
+        {"row": 3, "key": key, "state": "fail", "reward": 0.5, "scores": [0.0, 1.0]}
+        | {"read": None, "expected": ["please"], "near": None}
+    ]
+    first_failing = asked(app, "rows", {"rows": "3"}).data["rows"][0]
+    assert [first_failing[name] for name in ("read", "expected", "near")] == ["3, please", ["3"], "begins"]
+    assert card["checks"][1]["evidence"]["spans"] == [{"start": 3, "end": 9, "kind": "matched"}]
     assert (card["text"], card["prompt"], card["messages"]) == ("3, please", "What is 3?", None)
     assert [other["row"] for other in card["same_task"]] == [43, 83, 123, 163, 203, 243, 283]
 

@@ -25,12 +25,7 @@ _MOST_OF_TASK = 16
 def cards_data(result: Result, rows: Sequence[int], rollouts: Any = None) -> tuple[list[Data], str]:
     """Return cards of rows as JSON data, in order of ``rows``; and a note if there are no texts, or ``""``."""
     cards, why = cards_of(result, rows, rollouts=rollouts)
-    data = [json_data(card.as_json()) for card in cards]
-    for card in data:
-        card.setdefault("sources", {})
-        for check in card["checks"]:
-            check.setdefault("evidence", None)
-    return data, why
+    return [json_data(card.as_json()) for card in cards], why
 
 
 def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:
