@@ -338,3 +338,12 @@ def test_a_frame_without_checks_or_texts_is_shown_with_notes():
     ]
     assert cards.notes[-1].startswith("no texts: ")
     assert rows(assay.show(pl.DataFrame({"reward": []}, {"reward": pl.Float64}))) == []
+
+
+def test_objects_in_columns_are_the_same_in_the_result_and_in_its_input(tmp_path):
+    rows = [{"completion": '{"n": 2}', "gold": {"n": 1}}, {"completion": '{"m": []}', "gold": {"m": []}}]
+    source, out = tmp_path / "in.jsonl", str(tmp_path / "out.parquet")
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assay.score_file(source, {"checks": [{"type": "json_match", "value": {"column": "gold"}}]}, out)
+    first, second = assay.show(out).cards
+    assert (first.checks[0].evidence.spans, second.checks[0].passes) == (((6, 7, "offending"),), True)

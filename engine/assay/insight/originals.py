@@ -6,14 +6,17 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import AssayError, InputError, counted, shown_path
+from assay.errors import SHOWN, AssayError, InputError, counted, shown_path
 from assay.expressions.completion import completion_text_expr
+from assay.expressions.json import NOT_JSON, loads
+from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
 from assay.insight.results import ROW, Result
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
 from assay.runs.file_run import recorded_reading
+from assay.writing.documents import cut
 from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
 
@@ -95,6 +98,15 @@ def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None) -> 
     return opened
 
 
+def _comparable(value: Any) -> Any:
+    """Return a value as it is in every form that a file may give it: objects and lists may be JSON text, and lack nulls."""
+    value = untyped(value)
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        parsed = loads(value)
+        value = value if parsed is NOT_JSON else parsed
+    return without_nulls(value)
+
+
 def _of(
     result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any, source: Mapping[str, Any] | None
 ) -> pl.DataFrame:
@@ -107,10 +119,11 @@ def _of(
     texts = result.collect(frame.select(ROW, text, *map(exactly, dict.fromkeys([*shared, *wanted]))))
     kept = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, shared)))
     for name in shared:
-        there = dict(zip(texts[ROW], texts[name].to_list(), strict=True))
-        for row, here in zip(kept[ROW], kept[name].to_list(), strict=True):
+        there = dict(zip(texts[ROW], map(_comparable, texts[name].to_list()), strict=True))
+        for row, here in zip(kept[ROW], map(_comparable, kept[name].to_list()), strict=True):
             if row in there and here != there[row] and str(here) != str(there[row]):
-                fact = f"{result.name} was not made from these rollouts: row {row:,}: {name} is {here} there, {there[row]} here."
+                shown, other = (cut(str(value), SHOWN) for value in (here, there[row]))
+                fact = f"{result.name} was not made from these rollouts: row {row:,}: {name} is {shown} there, {other} here."
                 raise InputError(fact, "Name the files that were scored, in the order of the run.")
     if texts.height < kept.height:
         fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
