@@ -21,6 +21,7 @@ from assay.options import (
     DiffOptions,
     FileOptions,
     GroupsOptions,
+    PageOptions,
     PlanOptions,
     ReadingOptions,
     ReportOptions,
@@ -41,7 +42,7 @@ FUNCTIONS = {
     bench: BenchOptions,
 }  # fmt: skip
 INSIGHT = {
-    assay.audit: AuditOptions, assay.diff: DiffOptions, assay.groups: GroupsOptions, assay.report: ReportOptions,
+    assay.audit: AuditOptions, assay.diff: DiffOptions, assay.groups: GroupsOptions, assay.report: ReportOptions, assay.Report.html: PageOptions,
     assay.show: ShowOptions, assay.Tripwires: TripwireOptions, assay.verify: VerifyOptions, assay.whatif: WhatIfOptions,
 }  # fmt: skip
 """Functions whose signatures list their options: only the type and the default are written there once more."""

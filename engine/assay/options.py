@@ -21,6 +21,7 @@ MAX_CONCURRENT = 64
 REGEX_TIMEOUT = 0.2
 MAX_RATIO = 200.0
 PART_BYTES = 256 << 20
+PAGE_BYTES = 2 << 20
 
 PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Scale", "Limits: exit with 3 if exceeded")
 """Groups of options, in the order in which the help lists them."""
@@ -620,6 +621,24 @@ class ReportOptions(TypedDict, total=False):
     length: LengthColumn
     task: TaskNames
     group: GroupNames
+
+
+class PageOptions(TypedDict, total=False):
+    """Options of a report as a page."""
+
+    max_size: Annotated[
+        int | str,
+        Option(
+            "Most bytes of a page, which has as many rows as fit.",
+            OWN,
+            default=PAGE_BYTES,
+            cli=str,
+            cli_default="2MB",
+            parse=read_size,
+            metavar="SIZE",
+        ),
+    ]
+    findings: Annotated[int, _OWN("Findings to show on a page.", default=8, parse=_AT_LEAST_0, metavar="N")]
 
 
 class ShowOptions(TypedDict, total=False):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,7 @@ from assay.options import (
     DiffOptions,
     FileOptions,
     GroupsOptions,
+    PageOptions,
     ReportOptions,
     ShowOptions,
     TripwireOptions,
@@ -48,10 +50,10 @@ _ENDINGS = (".html", ".md", ".json")
 _FORMATS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 
-def _checked_out(out: str | None, *, overwrite: bool, others: tuple[str, ...] = ()) -> Path | None:
+def _checked_out(out: str | None, endings: Sequence[str] = _ENDINGS, *, overwrite: bool) -> Path | None:
     if out is None:
         return None
-    path, endings = Path(out), (*others, *_ENDINGS)
+    path = Path(out)
     if path.suffix.lower() not in endings:
         raise UsageError(
             f"--out {shown_path(out)}: expected a name that ends in {', '.join(endings)}.", likely_ending(out, endings)
@@ -87,7 +89,7 @@ def _deliver(
 
 
 @command(
-    {ReportOptions: ()},
+    {ReportOptions: (), PageOptions: ()},
     modules=("assay.insight.reports.reporting",),
     epilog="""\b
 Examples:
@@ -110,8 +112,6 @@ def report(
         str | None, option("What to write. [default: as --out ends, else md]", "html|md|json", "--format")
     ] = None,
     as_data: Annotated[bool, option("As --format json.", None, "--json")] = False,
-    max_size: Annotated[str, option("Most bytes of a page, which has as many rows as fit.", "SIZE")] = "2MB",
-    findings: Annotated[int, option("Findings to show on a page.", "N", min=0)] = 8,
     overwrite: Overwrite = False,
     **options: Any,
 ) -> None:
@@ -124,14 +124,14 @@ def report(
     chosen = _format(path, "json" if as_data else kind)
     if path is not None:
         check_new(path, overwrite=overwrite)
+    page = _taken(PageOptions, options)
     with to_stderr().status("reading"):
         found = look(result, **options)
         data = found.as_json()
         if chosen == "json":
             written = _json_text(data) + "\n"
         elif chosen:
-            page = {"max_size": max_size, "findings": findings}
-            written = found.html(**page) if chosen == "html" else found.markdown()  # type: ignore[arg-type]
+            written = found.html(**page) if chosen == "html" else found.markdown()
     if not chosen:
         on_stdout(partial(print_document, document=brief_document(data)))
     elif path is None:
@@ -212,12 +212,7 @@ def groups(
     from assay.insight.grouping import groups as look
     from assay.writing.writers import ENDINGS, open_writer
 
-    path = None if out is None else Path(out)
-    if path is not None:
-        if path.suffix.lower() not in ENDINGS:
-            fact = f"--out {out}: expected a name that ends in {', '.join(ENDINGS)}."
-            raise UsageError(fact, likely_ending(path, ENDINGS))
-        check_new(path, overwrite=overwrite)
+    path = _checked_out(out, ENDINGS, overwrite=overwrite)
     with to_stderr().status("reading"):
         found = look(result, **options)
     with open_writer(path, found.table.schema) as writer:
@@ -355,7 +350,7 @@ def whatif(
     """Try other weights, thresholds and required checks on a result, without its rollouts."""
     from assay.insight import whatifs
 
-    path = _checked_out(out, overwrite=overwrite, others=(".parquet",))
+    path = _checked_out(out, (".parquet", *_ENDINGS), overwrite=overwrite)
     limits = settle(DiffLimits, _taken(DiffLimits, options), "whatif")
     options["weights"], options["required"] = _weights(options["weights"] or [])
     with only_data(), to_stderr().status("computing"):

@@ -34,9 +34,8 @@ from assay.insight.reports.numbers import (
 from assay.insight.results import ROW, Result, ScoreColumn, json_data, names_of, open_result
 from assay.insight.whatifs import losses
 from assay.names import TEXT
-from assay.options import ReportOptions, documented
+from assay.options import PAGE_BYTES, PageOptions, ReportOptions, documented
 from assay.spec.canonical import forms_of
-from assay.system.quantities import read_size
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed, notebook_html
 from assay.writing.numbers import interval, number, percent
@@ -195,16 +194,16 @@ class Report(Displayed):
         """Return the report as Markdown, with tables as GitHub has them."""
         return self.document().markdown()
 
-    def html(self, *, max_size: int | str = "2MB", findings: int = 8) -> str:
+    @documented(PageOptions)
+    def html(self, *, max_size: int | str = PAGE_BYTES, findings: int = 8) -> str:
         """Return the report as a page: one file that loads nothing, with as many rows as fit.
 
         Args:
-            max_size: The most bytes.
-            findings: How many findings it shows.
+            options: Those of ``assay.options.PageOptions``, as the signature lists them.
         """
         from assay.insight.reports.offline import page_in_file
 
-        size = read_size("--max-size", max_size)
+        size = int(max_size)  # a text is parsed before
         return page_in_file(self.source, self.as_json(), max_size=size, findings=findings, **self.texts)
 
 
