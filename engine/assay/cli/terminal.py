@@ -21,9 +21,8 @@ _STYLES = {
 }
 """Styles of the words that a line begins with, before a colon."""
 
-_BLANKS = re.compile(r"\S+\s*")
-_HYPHENS = re.compile(r"\S*?[^\s\d][-/_](?<![0-9][eE]-)(?=\w)|\S+\s*")
-"""What a line may be folded behind: a word with its blanks, or a part of it up to a hyphen that is not of a number."""
+_WORD = re.compile(r"\S*?[^\s\d][-/_](?<![0-9][eE]-)(?=\w)|\S+\s*")
+"""What a cell may be folded behind: a word with its blanks, or a part of it up to a hyphen that is not of a number."""
 _GAP = "  "
 _NARROW = 80
 """Columns of a terminal in which a table that is too wide is a list."""
@@ -40,6 +39,19 @@ def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
+def print_folded(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Print texts as a line that is folded at blanks on a terminal, so that no number is split."""
+    text = Text.assemble(*parts)
+    folds, begin = list[int](), 0
+    for word in re.finditer(r"\S+", text.plain) if console.is_terminal else ():
+        if word.start() > begin and cell_len(text.plain[begin : word.end()]) > console.width:
+            begin = word.start()
+            folds.append(begin)
+    for line in text.divide(folds):
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+
 def print_error(console: Console, error: AssayError) -> None:
     """Print an error: the fact, a blank line, the hint."""
     print_line(console, *_styled("error", printable(error.text, lines=True)))
@@ -53,7 +65,7 @@ def print_warning(console: Console, message: str) -> None:
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """Print notes, a line each."""
     for note in notes:
-        print_line(console, *_styled("note", printable(note)))
+        print_folded(console, *_styled("note", printable(note)))
 
 
 def print_document(console: Console, document: Document, *, rows: int | None = _ROWS) -> None:
@@ -74,12 +86,9 @@ def print_document(console: Console, document: Document, *, rows: int | None = _
 
 
 def _print_sentence(console: Console, line: str, style: str = "") -> None:
-    """Print a line; a terminal has it folded at blanks, so that no number is split."""
-    text = printable(cut(line, _LINE))
-    for at, part in enumerate(_folded(text, console.width, _BLANKS) if console.is_terminal else [text]):
-        head, colon, rest = part.partition(": ")
-        is_marked = not at and colon and head in _STYLES
-        print_line(console, *(_styled(head, rest) if is_marked else [(part, style)]))
+    head, colon, rest = printable(cut(line, _LINE)).partition(": ")
+    is_marked = colon and head in _STYLES
+    print_folded(console, *(_styled(head, rest) if is_marked else [(f"{head}{colon}{rest}", style)]))
 
 
 def _styled(word: str, rest: str) -> tuple[tuple[str, str], str]:
@@ -135,18 +144,17 @@ def _print_stacked(console: Console, table: Table, rows: Sequence[Sequence[str]]
                 _print_row(console, [(name, width, False), (cell, 0 if is_number else room, is_number)])
 
 
-def _folded(text: str, width: int, words: re.Pattern[str] = _HYPHENS) -> list[str]:
-    """Return text in lines of a width, indented as its lines are: folded at blanks, and at hyphens in a cell, where nothing is longer."""
+def _folded(text: str, width: int) -> list[str]:
+    """Return text in lines of a width, folded at blanks, else at hyphens, else anywhere, and indented as its lines are."""
     lines = []
     for whole in text.split("\n"):
         line = indent = whole[: min(len(whole) - len(whole.lstrip()), width // 2)]
-        for word in words.findall(whole[len(indent) :]):
+        for word in _WORD.findall(whole[len(indent) :]):
             stem = word.rstrip()
             if cell_len(line + stem) > width and line.strip():
                 lines.append(line.rstrip())
                 line = indent
-            is_long = words is _HYPHENS and cell_len(indent + stem) > width
-            *full, rest = chop_cells(stem, width - len(indent)) if is_long else [stem]
+            *full, rest = chop_cells(stem, width - len(indent)) or [""]
             lines += [indent + part for part in full]
             line += rest + word[len(stem) :]
         lines.append(line.rstrip())

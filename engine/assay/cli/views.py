@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from assay.cli.terminal import print_line, print_notes
+from assay.cli.terminal import print_folded, print_line, print_notes
 from assay.errors import SHOWN, counted, printable
 from assay.names import COMPLETION
-from assay.writing.documents import Document, Lines, Table
+from assay.writing.documents import Document, Lines, Table, cut, label
 from assay.writing.numbers import count, number, plain, seconds, speed
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def bench_document(bench: "Bench") -> Document:
 
 _TEXT_LINES, _GOLD_LINES = 12, 3
 """Lines of the terminal for a text, and for a gold."""
+_LINE, _GOLDS = 1_000, 5
+"""Characters of a feedback, and golds beside what was read, that are shown."""
 _BEFORE = 80
 """Characters before the first match that are shown, where the text begins long before it."""
 _STATES = {
@@ -145,9 +147,10 @@ def print_cards(console: Console, cards: "Cards", check: str = "") -> None:
 
 
 def _print_card(console: Console, card: "Card", check: str) -> None:
-    values = {name: "–" if value is None else printable(str(value)) for name, value in card.key.items()}
-    keys = "".join(f" · {printable(name)} {value}" for name, value in values.items())
-    print_line(console, (f"row {card.row:,}", "bold"), keys, f" · reward {number(card.reward)} · ", _STATES[card.state])
+    keys = "".join(f" · {label(name)} {label(value)}" for name, value in card.key.items())
+    print_folded(
+        console, (f"row {card.row:,}", "bold"), keys, f" · reward {number(card.reward)} · ", _STATES[card.state]
+    )
     width = max((len(printable(verdict.check)) for verdict in card.checks), default=0)
     evidence = list["CheckEvidence"]()
     for verdict in card.checks:
@@ -156,9 +159,9 @@ def _print_card(console: Console, card: "Card", check: str) -> None:
             evidence.append(verdict.evidence)
             _print_reading(console, verdict.evidence)
     for line in card.feedback:
-        print_line(console, f"  {printable(line)}")
+        print_folded(console, f"  {printable(cut(line, _LINE))}")
     for line in card.error:
-        print_line(console, ("  error: ", "red"), printable(line))
+        print_folded(console, ("  error: ", "red"), printable(cut(line, _LINE)))
     for name, gold in card.gold.items():
         _print_text(console, Text.assemble((f"{printable(name)}: ", "bold"), printable(gold)), _GOLD_LINES)
     for name, text in card.sources.items():
@@ -171,18 +174,20 @@ def _print_card(console: Console, card: "Card", check: str) -> None:
 
 
 def _print_verdict(console: Console, verdict: "Verdict", width: int) -> None:
-    words = f" {printable(verdict.check):{width}}  {number(verdict.score):6}  {printable(verdict.feedback)}"
-    print_line(console, "  ", _MARKS[verdict.passes], words.rstrip())
+    words = f" {printable(verdict.check):{width}}  {number(verdict.score):6}  {printable(cut(verdict.feedback, _LINE))}"
+    print_folded(console, "  ", _MARKS[verdict.passes], words.rstrip())
     if verdict.title:
-        print_line(console, (f"    {printable(verdict.title)}", "dim"))
+        print_folded(console, (f"    {printable(cut(verdict.title, _LINE))}", "dim"))
     if verdict.error and verdict.error != verdict.feedback:
-        print_line(console, ("    error: ", "red"), printable(verdict.error))
+        print_folded(console, ("    error: ", "red"), printable(cut(verdict.error, _LINE)))
 
 
 def _print_reading(console: Console, seen: "CheckEvidence") -> None:
     if seen.read is not None:
-        expected = f" → expected {' | '.join(map(_short, seen.expected))}" if seen.expected else ""
-        print_line(console, ("    read ", "dim"), _short(seen.read), expected, f" ({seen.near})" if seen.near else "")
+        golds = [*map(_short, seen.expected[:_GOLDS])]
+        golds += [f"… {more:,} more"] if (more := len(seen.expected) - _GOLDS) > 0 else []
+        expected = f" → expected {' | '.join(golds)}" if golds else ""
+        print_folded(console, ("    read ", "dim"), _short(seen.read), expected, f" ({seen.near})" if seen.near else "")
 
 
 def _short(text: str) -> str:

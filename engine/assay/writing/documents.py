@@ -5,8 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 from assay.errors import counted, printable
+
+LABEL = 80
+"""Code points of a name that are shown."""
 
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 
@@ -89,6 +93,14 @@ class Document:
 def cut(text: str, most: int) -> str:
     """Return the beginning of a text, and how many code points are left out."""
     return text if len(text) <= most else f"{text[:most]}… {len(text) - most:,} more"
+
+
+def label(value: Any) -> str:
+    """Return a name or another value from data on one line, cut, with what cannot be seen as escapes."""
+    if value is None:
+        return "–"
+    text = value if isinstance(value, str) else f"{value:,}" if type(value) is float else str(value)
+    return printable(cut(text, LABEL))
 
 
 def escaped(text: str) -> str:

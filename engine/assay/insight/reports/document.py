@@ -6,11 +6,8 @@ from typing import Any
 
 from assay.errors import counted, printable
 from assay.insight.evidence.documents import checks_table, quotes
-from assay.writing.documents import Document, Lines, Quote, Table, cut
+from assay.writing.documents import Document, Lines, Quote, Table, cut, label
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
-
-LABEL = 80
-"""Code points of a name that are shown."""
 
 KINDS = {"worst": "Worst", "best": "Best", "errors": "Errors"}
 """The kinds of examples, with their headings."""
@@ -40,14 +37,6 @@ def brief_document(report: Mapping[str, Any], *, tables: bool = True) -> Documen
     """Return what a terminal shows of a report: facts, what needs a look, with the commands that show the rows, and checks."""
     checks = _checks(report) if tables else []
     return Document(title(report), [Lines([title(report)]), *_head(report), *checks, *_notes(report)])
-
-
-def label(value: Any) -> str:
-    """Return a name or another value from data on one line, cut, with what cannot be seen as escapes."""
-    if value is None:
-        return "–"
-    text = value if isinstance(value, str) else f"{value:,}" if type(value) is float else str(value)
-    return printable(cut(text, LABEL))
 
 
 def multiline(text: str, most: int | None) -> str:

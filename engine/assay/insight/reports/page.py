@@ -18,8 +18,8 @@ from markupsafe import Markup
 
 from assay.errors import counted, printable
 from assay.insight.reports import svg
-from assay.insight.reports.document import label, multiline
-from assay.writing.documents import cut
+from assay.insight.reports.document import multiline
+from assay.writing.documents import cut, label
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 REPORT_FILES = Path(__file__).parent
