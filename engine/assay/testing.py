@@ -289,8 +289,10 @@ def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mappi
     _assert_same(plan.score(chunked), expected, frame, "in chunks")
     _assert_same(plan.lazy(chunked.lazy()).collect(engine="streaming"), expected, frame, "streaming")
     for at in range(0, min(len(expected), 10), ALONE):
-        _assert_same(plan.score(frame[at : at + 1]), expected[at : at + 1], frame[at:], "one row")
-        _assert_same(plan.score(frame[at : at + 2]), expected[at : at + 2], frame[at:], "two rows")
+        for height, how in ((1, "one row"), (2, "two rows")):
+            few = frame[at : at + height]
+            if few.height < frame.height:  # otherwise it was "in memory"
+                _assert_same(plan.score(few), expected[at : at + height], few, how)
     return len(expected) * (len(plan.results) - 4)
 
 

@@ -147,12 +147,12 @@ def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome
 
     A check without an id is named by its extra column.
     """
-    found = []
+    lines = []
     for (verifier, label), row in zip(_labels(verifiers), outcomes, strict=True):
         for spec, outcome in zip(verifier.checks, row, strict=True):
-            found += _lines(label, spec, outcome, errors=errors)
-            found += [] if errors else [label(part.id) + part.note for part in _skipped(spec)]
-    return "\n".join(found)
+            lines += _lines(label, spec, outcome, errors=errors)
+            lines += [] if errors else [label(part.id) + part.note for part in _skipped(spec)]
+    return "\n".join(lines)
 
 
 def _skipped(spec: CheckSpec) -> list[CheckSpec]:
@@ -166,19 +166,19 @@ def _lines(label: _Label, spec: CheckSpec, outcome: Outcome | None, *, errors: b
     if spec.group is None:
         text = outcome.error if errors else outcome.reason
         return [label(spec.id or str(outcome.extra)) + text] if text else []
-    pairs = [(part, one) for part, one in zip(spec.parts, outcome.parts, strict=True) if part.check is not None]
-    ran = [(part, one) for part, one in pairs if has_run(one)]
+    pairs = [(part, result) for part, result in zip(spec.parts, outcome.parts, strict=True) if part.check is not None]
+    ran = [(part, result) for part, result in pairs if has_run(result)]
     lines = [label(spec.id) + OVERFLOW] if errors and outcome.extra == OVERFLOW else []
     is_failing = has_run(outcome) and outcome.score < 1
     if not errors and (spec.negate or not is_failing):
         return [label(spec.id) + must_not_hold(spec)] if is_failing else []
     if not errors and spec.group.inverse:
-        lines += [label(part.id) + must_not_hold(part) for part, one in ran if one.score >= 1]
+        lines += [label(part.id) + must_not_hold(part) for part, result in ran if result.score >= 1]
         errors = True
     elif not errors and spec.group.nearest:
-        best = max(one.score for _, one in ran)
-        ran = [next((part, one) for part, one in ran if one.score == best)]
-    return lines + [line for part, one in ran for line in _lines(label, part, one, errors=errors)]
+        best = max(result.score for _, result in ran)
+        ran = [next((part, result) for part, result in ran if result.score == best)]
+    return lines + [line for part, result in ran for line in _lines(label, part, result, errors=errors)]
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:

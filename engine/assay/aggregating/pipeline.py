@@ -151,15 +151,15 @@ def _below(threshold: float) -> str:
 
 def _group_outcome(spec: CheckSpec, group: Group, row: Row) -> Outcome | None:
     parts = tuple(outcome_of(part, row) for part in spec.parts)
-    pairs = [(one, part) for one, part in zip(parts, spec.parts, strict=True) if part.check is not None]
-    ran = [(one, part) for one, part in pairs if has_run(one)]
+    pairs = [(result, part) for result, part in zip(parts, spec.parts, strict=True) if part.check is not None]
+    ran = [(result, part) for result, part in pairs if has_run(result)]
     if not any(part in spec.counted for _, part in ran):
         return Outcome(None, "", parts=parts)  # type: ignore[arg-type]  # as of a check that does not apply
     if isinstance(group, Included):
-        all_scores = [one.score if has_run(one) else None for one, _ in pairs]
+        all_scores = [result.score if has_run(result) else None for result, _ in pairs]
         total = combined(spec.runnable, all_scores, group.combine, group.range, is_plain=spec.is_plain)
     else:
-        total = group.score(row, [one.score for one, _ in ran], [part.weight for _, part in ran])
+        total = group.score(row, [result.score for result, _ in ran], [part.weight for _, part in ran])
     overflow = OVERFLOW if total is None else None  # its line in the errors is the group's own
     error = next((outcome.error for outcome, _ in ran if outcome.error is not None), overflow)
     score = total or 0.0

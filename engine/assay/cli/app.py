@@ -160,8 +160,8 @@ class _Group(typer.core.TyperGroup):
 
 def _imported(place: str) -> Command:
     module, _, attribute = place.partition(":")
-    found: Command = getattr(importlib.import_module(f"assay.cli.{module}"), attribute)
-    return found
+    command: Command = getattr(importlib.import_module(f"assay.cli.{module}"), attribute)
+    return command
 
 
 app = typer.Typer(

@@ -32,6 +32,7 @@ _GOLDS = (
     "answers",
     "golds",
 )
+_NOT_EMPTY = {"id": "not-empty", "type": "min_length", "value": 1, "on": "strip"}
 _MOST = 0.5
 """Share of the rows in which a step has to find something."""
 _NUMBER = re.compile(r"[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?%?")
@@ -63,7 +64,7 @@ def draft(source: Any, ident: str) -> Draft:
         frame = _first_rows(source, mapping)
     gold = next((name for name in _GOLDS if name in frame.columns and _texts(frame[name])), None)
     golds = [] if gold is None else _texts(frame[gold])
-    checks = [_not_empty()] if gold is None else _gold_checks(frame, gold, golds)
+    checks = [_NOT_EMPTY] if gold is None else _gold_checks(frame, gold, golds)
     notes = (f"gold: {gold}" if gold else f"no column of golds: {listed(not_hidden(frame.columns))}",)
     lines = [
         "# What the reward of these rollouts may be: look at it, then change it. `assay checks` lists the check types.",
@@ -99,10 +100,6 @@ def _texts(column: pl.Series) -> list[str]:
     return [str(value) for value in values if value is not None and str(value).strip()]
 
 
-def _not_empty() -> dict[str, Any]:
-    return {"id": "not-empty", "type": "min_length", "value": 1, "on": "strip"}
-
-
 def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[dict[str, Any]]:
     marked = sum("####" in text for text in golds) > _MOST * len(golds)
     ends = [text.rpartition("####")[2].strip() if marked else text.strip() for text in golds]
@@ -118,8 +115,8 @@ def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[d
         {"id": "answer", "type": kind, "value": value, **({"on": [*steps]} if steps else {}), **shared}
         for steps in (*_STEPS, ())
     ]
-    found = [(_share_found(frame, check["on"]), check) for check in candidates if check.get("on")]
-    best = [check for share, check in found if share > _MOST]
+    shares = [(_share_found(frame, check["on"]), check) for check in candidates if check.get("on")]
+    best = [check for share, check in shares if share > _MOST]
     if best:
         return best[:1]
     if kind == "number":

@@ -256,8 +256,8 @@ class Attention:
         self._warned: set[str] = set()
         pairs = [(verifier, spec) for verifier in verifiers for spec in verifier.nodes]
         golds = [(f"{verifier.id}/{spec.id}", missing_golds(verifier, spec)) for verifier, spec in pairs]
-        found = [(check, *exprs) for check, exprs in golds if exprs is not None]
-        self._golds = {hidden(f"golds/{number}"): golds for number, golds in enumerate(found)}
+        known = [(check, *exprs) for check, exprs in golds if exprs is not None]
+        self._golds = {hidden(f"golds/{number}"): golds for number, golds in enumerate(known)}
         """Of each check with golds from the rows: its name; why a row that it runs on has none, String; whether it runs, None for always."""
 
     def look(self, given: Collection[str]) -> None:

@@ -404,7 +404,7 @@ def _reasons(values: pl.Expr, is_whole: Callable[[pl.Series], bool], place: Call
         if is_whole(series):
             return nulls(series, pl.String)
         places = map(place, series.to_list())
-        return pl.Series(series.name, [found and not_text(found) for found in places], dtype=pl.String)
+        return pl.Series(series.name, [path and not_text(path) for path in places], dtype=pl.String)
 
     return values.map_batches(reasons, return_dtype=pl.String, is_elementwise=True)
 

@@ -169,8 +169,8 @@ def _value_from(text: str, start: int) -> tuple[Any, int]:
     except ValueError:
         return nothing
     except RecursionError:
-        found: tuple[Any, int] = _on_fresh_stack(decode, nothing)
-        return found
+        decoded: tuple[Any, int] = _on_fresh_stack(decode, nothing)
+        return decoded
 
 
 def _too_deep_from(text: str, start: int) -> bool:

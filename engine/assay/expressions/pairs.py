@@ -48,8 +48,8 @@ def _contains_each(columns: Sequence[pl.Series], *, lowered: bool) -> pl.Series:
     rows = pl.DataFrame({"text": texts, "golds": lists}).with_row_index("at").drop_nulls()
     rows = rows.filter(pl.col("golds").list.len() > 0)
     pairs = rows.select_seq("text", "golds").explode("golds")
-    found = pairs.select_seq(contain_expr(pl.col("text"), pl.col("golds"), lowered=lowered)).to_series()
-    answers = rows.select_seq("at", found=in_lists(found, rows["golds"].list.len()))
+    contained = pairs.select_seq(contain_expr(pl.col("text"), pl.col("golds"), lowered=lowered)).to_series()
+    answers = rows.select_seq("at", found=in_lists(contained, rows["golds"].list.len()))
     return in_place(answers, len(texts)).to_series().alias(texts.name)
 
 

@@ -245,10 +245,10 @@ def phrase_lane(phrase: str) -> SharedColumn | None:
 
 def _contains_phrase(phrase: str, pattern: str, columns: Sequence[pl.Series]) -> pl.Series:
     lowered, is_beyond, values = columns
-    found = lowered.str.contains(phrase, literal=True)
+    contained = lowered.str.contains(phrase, literal=True)
     if "k" not in phrase and not phrase.endswith("i"):  # no letter beyond ASCII has a lower case in it
-        return found
-    return among(found, is_beyond & ~found, values, lambda texts: texts.str.contains(pattern))
+        return contained
+    return among(contained, is_beyond & ~contained, values, lambda texts: texts.str.contains(pattern))
 
 
 def by_columns(values: pl.Expr, row: Callable[[str], str | None], column: Callable[[pl.Series], pl.Series]) -> pl.Expr:

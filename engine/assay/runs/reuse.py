@@ -156,12 +156,12 @@ class _Earlier:
 
     @cached_property
     def labels(self) -> Counter[str]:
-        several, found = len(self.forms) > 1, Counter[str]()
+        several, labels = len(self.forms) > 1, Counter[str]()
         for form in self.forms:
             ident, kind = str(form.get("id")), str(form.get("kind"))
             checks = _idents(form.get("checks", ())) if kind == NATIVE else _that_ran(self.provenance, ident)
-            found.update(label_of(ident, kind, check, several=several) for check in checks)
-        return found
+            labels.update(label_of(ident, kind, check, several=several) for check in checks)
+        return labels
 
     def is_ambiguous(self, label: str) -> bool:
         others = (other for other in self.labels if other != label)
@@ -260,11 +260,11 @@ def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, st
     for verifier in plan.verifiers:
         for spec in verifier.checks if verifier.kind == NATIVE else ():
             form = forms[verifier.id, spec.id]
-            found = by_fingerprint.get(fingerprint(form), [])
+            candidates = by_fingerprint.get(fingerprint(form), [])
             reason = _own_reason(spec, earlier, run)
             if not reason and (changed := changed_versions(earlier.provenance.get("libraries"), spec.libraries)):
                 reason = f"made with {' and '.join(changed.values())}"
-            result[verifier.id, spec.id] = reason or _choice(found, spec, form, earlier)
+            result[verifier.id, spec.id] = reason or _choice(candidates, spec, form, earlier)
         if verifier.kind != NATIVE:
             result |= {(verifier.id, spec.id): "it is Python, not a spec" for spec in verifier.checks}
     return result
@@ -289,14 +289,14 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
 
 
 def _choice(
-    found: Sequence[_EarlierCheck], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier
+    candidates: Sequence[_EarlierCheck], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier
 ) -> _EarlierCheck | str:
     """Return the first column that has the scores of a check, or why none has.
 
     NOTE: no threshold touches the outcome of a row that has no gold, or where steps find nothing; one in (0, 1] keeps it by itself.
     """
     reason = "it is new or changed"
-    for column in found:
+    for column in candidates:
         then, now = column.form.get("threshold"), form.get("threshold")
         if column.label in earlier.flawed:
             reason = "it had errors"

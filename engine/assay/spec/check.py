@@ -48,8 +48,8 @@ class Condition:
         from assay.expressions.regex.search import search_all
 
         texts = [gold_text(value) for value in values if value is not None]
-        found = iter(search_all(self.operand, texts, self.limits, lists=self.lists))
-        return [(value is not None and next(found) is True) is not self.negated for value in values]
+        matches = iter(search_all(self.operand, texts, self.limits, lists=self.lists))
+        return [(value is not None and next(matches) is True) is not self.negated for value in values]
 
     def _holds(self, value: Any) -> bool:
         if self.test == "exists":

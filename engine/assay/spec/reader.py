@@ -112,7 +112,7 @@ class Origin:
         file = _inside(self.file.parent, path)
         files = (*self.above, Path(os.path.realpath(self.file)))
         if file in files:
-            names = " → ".join(shown_path(one.name) for one in (*files[files.index(file) :], file))
+            names = " → ".join(shown_path(document.name) for document in (*files[files.index(file) :], file))
             raise IncludeError(f"the specs include each other: {names}")
         if len(files) > _DEEPEST:
             raise IncludeError(f"specs are nested more than {_DEEPEST} deep")

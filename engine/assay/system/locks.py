@@ -58,23 +58,23 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
 def _lock(path: Path) -> int | None:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
-        ours = False
+        is_ours = False
         try:
             if not _take(handle):
                 return None
             # NOTE: the previous holder may have removed the file after we opened it and before we locked it
             with contextlib.suppress(FileNotFoundError):
-                ours = path.stat().st_ino == os.fstat(handle).st_ino
-            if ours:
+                is_ours = path.stat().st_ino == os.fstat(handle).st_ino
+            if is_ours:
                 with contextlib.suppress(OSError):  # the holder's name is informative only
                     os.truncate(handle, 0)
                     os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return handle
         except BaseException:
-            ours = False
+            is_ours = False
             raise
         finally:
-            if not ours:
+            if not is_ours:
                 os.close(handle)
 
 

@@ -93,8 +93,8 @@ class ImportedWhenUsed(Mapping[str, _T]):
 
     def __getitem__(self, name: str) -> _T:
         module, _, attribute = self._places[name].partition(":")
-        found: _T = getattr(import_module(f"{self._package}.{module}"), attribute)
-        return found
+        imported: _T = getattr(import_module(f"{self._package}.{module}"), attribute)
+        return imported
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)

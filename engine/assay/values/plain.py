@@ -27,7 +27,7 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return [plain(inner, depth - 1) for inner in value]
     try:
-        method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
+        method = next((converter for name in _CONVERTERS if callable(converter := getattr(value, name, None))), None)
         return value if method is None or isinstance(value, type) else plain(method(), depth - 1)
     except RAISED:
         return _text(value)

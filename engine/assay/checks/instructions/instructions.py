@@ -248,10 +248,10 @@ def _postscript(text: str, postscript_marker: Pattern) -> str:
     known = _POSTSCRIPTS.get(marker)
     lowered = text.lower()
     if known is not None:
-        found = known.search(lowered) is not None
+        is_present = known.search(lowered) is not None
     else:
-        found = Pattern(marker.lower(), postscript_marker.limits).found(lowered, flags=re.MULTILINE)
-    return "" if found else f"no postscript {quoted(marker)}"
+        is_present = Pattern(marker.lower(), postscript_marker.limits).found(lowered, flags=re.MULTILINE)
+    return "" if is_present else f"no postscript {quoted(marker)}"
 
 
 @_instruction("detectable_format:multiple_sections", section_spliter=_PATTERN, num_sections=_NUMBER)

@@ -91,11 +91,13 @@ class Schema:
         if self.validator is None or self.problem or not self.cost.is_small(text, _MANY):
             answer = [] if self.problem else self._elsewhere("reason", value)
             return [answer[2]] if answer[:1] == ["violation"] else []
-        return [list(found.instance_path) for found in self._sorted(value)[:_FIRST]]
+        return [list(violation.instance_path) for violation in self._sorted(value)[:_FIRST]]
 
     def _sorted(self, value: Any) -> list[Any]:
         # releases of the package differ in the order
-        return sorted(self.validator.iter_errors(value), key=lambda one: (one.instance_path, one.message))
+        return sorted(
+            self.validator.iter_errors(value), key=lambda violation: (violation.instance_path, violation.message)
+        )
 
     def _violations(self, value: Any, text: str) -> str:
         if self.cost.is_small(text, _MANY):

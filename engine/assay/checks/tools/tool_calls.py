@@ -227,8 +227,8 @@ class ToolCalls(CallsCheck):
             ignored = frozenset(self._of(name, dict.fromkeys(self.params.ignore)) if self.params.ignore else ())
             why = bfcl_difference(got, expected.arguments, self._docs[name], ignored)
         else:
-            one, other = (self._counting(name, arguments) for arguments in (got, expected.arguments))
-            why = difference(one, other, subset=how == "subset")
+            actual, other = (self._counting(name, arguments) for arguments in (got, expected.arguments))
+            why = difference(actual, other, subset=how == "subset")
         return why is None, why
 
     def _counting(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

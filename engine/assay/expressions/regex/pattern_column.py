@@ -149,8 +149,8 @@ def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     answers = frame.select_seq(pl.when(pl.col("pattern") == "").then(pl.lit(value=False))).to_series()
     rows = frame.filter(pl.col("word").is_not_null() & answers.is_null())
     folds = rows["word"].struct.field("folds").any()  # only lowering makes new texts
-    found = in_slices(_search_words, [rows["text"], rows["word"]], None if folds else rows.height)
-    answers = answers.scatter(rows["at"], found)
+    matches = in_slices(_search_words, [rows["text"], rows["word"]], None if folds else rows.height)
+    answers = answers.scatter(rows["at"], matches)
     rest = frame.filter(answers.is_null() & pl.col("text").is_not_null() & pl.col("pattern").is_not_null())
     often = (
         rest["word"].is_not_null() | rest.select_seq(pl.len().over("pattern") >= THRESHOLDS.pattern_rows).to_series()

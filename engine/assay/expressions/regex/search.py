@@ -250,8 +250,8 @@ def search_here(
         chosen = route(pattern, flags)
         if chosen.in_columns:
             waiting = [at for at, answer in enumerate(answers) if answer is None and _goes_into_a_column(values[at])]
-            found = linear_answers(pl.Series("text", [values[at] for at in waiting], dtype=pl.String), chosen)
-            for at, answer in zip(waiting, found.to_list(), strict=True):
+            linear = linear_answers(pl.Series("text", [values[at] for at in waiting], dtype=pl.String), chosen)
+            for at, answer in zip(waiting, linear.to_list(), strict=True):
                 answers[at] = answer
     except RecursionError:  # a new process has an empty stack
         pass
@@ -295,7 +295,7 @@ def _quick_answers(
 def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
     """Return the verdicts of the linear engine, null for texts that it cannot decide."""
     if chosen.conditions:
-        return reduce(and_, (linear_answers(values, one) == wanted for wanted, one in chosen.conditions))
+        return reduce(and_, (linear_answers(values, route) == wanted for wanted, route in chosen.conditions))
     if not chosen.linear:
         return nulls(values, pl.Boolean)
     folded = ascii_lower(values) if chosen.lowered else values
@@ -348,7 +348,7 @@ def search_expr(pattern: str, lists: str = "", limits: Limits | None = None) -> 
 
 def _linear_expr(chosen: Route) -> pl.Expr:
     if chosen.conditions:
-        return reduce(and_, (_linear_expr(one) == wanted for wanted, one in chosen.conditions))
+        return reduce(and_, (_linear_expr(route) == wanted for wanted, route in chosen.conditions))
     folded = ASCII_LOWER.col if chosen.lowered else text()
     if chosen.beyond is None:
         return reduce(or_, (folded.str.contains(pattern) for pattern in chosen.linear))
@@ -365,21 +365,21 @@ def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]
     if is_small(values) and _BEYOND.is_frequent and values.estimated_size() <= THRESHOLDS.small_texts:
         return _any_of(values, beyond.patterns[1])
     if beyond.boundary is Boundary.NONE:
-        found = _any_of(folded, linear)
-        undecided = is_beyond & ~found
+        matches = _any_of(folded, linear)
+        undecided = is_beyond & ~matches
         if beyond.needed:
-            possible = among(found, undecided, values, partial(_any_of, patterns=beyond.needed))
+            possible = among(matches, undecided, values, partial(_any_of, patterns=beyond.needed))
             undecided = undecided & possible
     else:
-        found = among(nulls(values, pl.Boolean), ~is_beyond, folded, partial(_any_of, patterns=linear))
+        matches = among(nulls(values, pl.Boolean), ~is_beyond, folded, partial(_any_of, patterns=linear))
         undecided = is_beyond
         if beyond.needed:
-            found = among(found, undecided, folded, partial(_any_of, patterns=beyond.needed))
-            undecided = undecided & found
+            matches = among(matches, undecided, folded, partial(_any_of, patterns=beyond.needed))
+            undecided = undecided & matches
         if beyond.enough:
-            found = among(found, undecided, folded, partial(_any_of, patterns=beyond.enough))
-            undecided = undecided & ~found
-    return among(found, undecided, values, partial(_exactly_found, beyond=beyond))
+            matches = among(matches, undecided, folded, partial(_any_of, patterns=beyond.enough))
+            undecided = undecided & ~matches
+    return among(matches, undecided, values, partial(_exactly_found, beyond=beyond))
 
 
 @dataclass
@@ -419,8 +419,8 @@ def _any_of(values: pl.Series, patterns: Sequence[str]) -> pl.Series:
         texts = pl.col(values.name)
         return values.to_frame().select_seq(reduce(or_, map(texts.str.contains, patterns))).to_series()
     first, *others = patterns
-    found = values.str.contains(first)
-    return among(found, ~found, values, partial(_any_of, patterns=others)) if others else found
+    matches = values.str.contains(first)
+    return among(matches, ~matches, values, partial(_any_of, patterns=others)) if others else matches
 
 
 def _none_of(values: pl.Series) -> pl.Series:
@@ -434,7 +434,7 @@ def route(pattern: str, flags: int = 0, lists: str = "") -> Route:
 
 def _size_of_route(chosen: Route, pattern: str, *_: int) -> int:
     others = (*chosen.beyond.needed, *chosen.beyond.enough) if chosen.beyond else ()
-    inner = sum(_size_of_route(one, "") for _, one in chosen.conditions)
+    inner = sum(_size_of_route(route, "") for _, route in chosen.conditions)
     return 4 * len(pattern) + sum(map(len, (*chosen.linear, *others))) + inner
 
 
@@ -457,7 +457,7 @@ def _linear_route(pattern: str, flags: int) -> Route:
     tree = parsed(pattern, flags)
     if conditions := conditions_of(pattern, tree):
         routes = [(wanted, _linear_route(inner, tree.state.flags)) for wanted, inner in conditions]
-        return Route((), _CONDITIONS, conditions=tuple(routes), disputed=any(one.disputed for _, one in routes))
+        return Route((), _CONDITIONS, conditions=tuple(routes), disputed=any(route.disputed for _, route in routes))
     if has_many_cases(tree):
         with contextlib.suppress(NotLinearError):
             return _chosen(pattern, flags, tree, lowered=True)

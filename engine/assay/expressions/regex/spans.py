@@ -291,8 +291,8 @@ class Extraction(Operation):
         if isinstance(self.group, int):
             return texts.str.extract(written, self.group + skipped)
         if self._is_whole:
-            found = texts if self.last else texts.str.extract(written, skipped)
-            return found.set(found == "", None)
+            matches = texts if self.last else texts.str.extract(written, skipped)
+            return matches.set(matches == "", None)
         groups = (
             texts.to_frame("text").select_seq(pl.col("text").str.extract_groups(written)).to_series().struct.unnest()
         )
@@ -427,10 +427,10 @@ def results_column(operation: Operation, texts: pl.Series, limits: Limits | None
         chosen = texts.filter(mask)
         if not len(chosen):
             continue
-        found, failed = _by_engine(operation, chosen, limits, is_beyond=is_beyond)
+        spans, failed = _by_engine(operation, chosen, limits, is_beyond=is_beyond)
         if len(chosen) == len(texts):
-            return found, failed
-        values = values.scatter(mask.arg_true(), found)
+            return spans, failed
+        values = values.scatter(mask.arg_true(), spans)
         errors = errors.scatter(mask.arg_true(), failed) if failed.null_count() < len(failed) else errors
     return values, errors
 
