@@ -1,5 +1,6 @@
 """A result that somebody looks at: answers within a second, from an index and from the rows that are shown."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,16 +93,24 @@ class Viewed:
         self.index = Index(result)
         self.error: AssayError | None = None
         self._overview: Data | None = None
+        self._begun = threading.Event()
         self._first: Recent[Data] = Recent(1)
         self._orders: Recent[pl.Series] = Recent(_KEPT_ORDERS)
         self._matches: Recent[Matches] = Recent(_KEPT_MATCHES, Matches.stop)
 
     def read(self, tell: Callable[[int], object] = lambda _: None) -> None:
         """Read the index."""
+
+        def reached(rows: int) -> None:
+            self._begun.set()
+            tell(rows)
+
         try:
-            self.index.scan(tell)
+            self.index.scan(reached)
         except AssayError as error:
             self.error = error
+        finally:
+            self._begun.set()
 
     def report(self) -> None:
         """Make the overview of all rows, which takes its time."""
@@ -118,8 +127,9 @@ class Viewed:
 
     def rows(self, query: RowQuery) -> Data:
         """Return a page of the rows that a query keeps, and how many there are among those looked at so far."""
-        kept = self.index.mask(query.kept)
         end = time.monotonic() + _SECONDS
+        self._begun.wait(_SECONDS)
+        kept = self.index.mask(query.kept)
         for kind, text in query.in_files:
             matches = self._matches.get((kind, text), lambda kind=kind, text=text: self._looking(kind, text))  # type: ignore[misc]
             there = matches.so_far(max(0.0, end - time.monotonic()))
