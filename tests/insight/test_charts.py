@@ -113,7 +113,10 @@ def test_names_from_data_are_text_and_charts_stay_small(report):
     cell = {"rows": 2, "passes": 1}
     heat = {"checks": names, "models": names, "reward": [0.5] * 500, "rows": [2] * 500, "cells": [[cell] * 500] * 500}
     checks = [{**report.checks[0], "name": name} for name in names]
-    changed = dataclasses.replace(report, checks=checks)
+    entries = [entry | {"checks": [0.5] * 500} for entry in report.by["step"]["entries"]]
+    changed = dataclasses.replace(
+        report, checks=checks, by={"step": {"entries": entries, "columns": ["step"], "values": 6}}
+    )
     vars(changed)["heat"] = heat  # else it is read from the result
     for kind in CHARTS:
         svg = changed.chart(kind).svg

@@ -1,6 +1,6 @@
 """Charts that stand alone, for notebooks and files: SVG with its own style, which runs nothing and loads nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -96,14 +96,10 @@ def _steps(report: Mapping[str, Any]) -> Chart:
     ]
     lines = [line for line in lines if any(value is not None for value in line[1])][:_MOST_TRENDS]
     ends = tuple(_short(next(iter(entry["of"].values()))) for entry in (*entries[:1], *entries[-1:]))
-    title = f"{counted(len(entries), 'step')}"
-    parts = [
-        part
-        for at, line in enumerate(lines)
-        for part in _panel(at, *line, ends)  # type: ignore[arg-type]
-    ]
+    title = f"Rewards over {counted(len(entries), 'step')}"
+    parts = [part for at, line in enumerate(lines) for part in _panel(at, *line, ends)]  # type: ignore[arg-type]
     rows = -(-len(lines) // _ACROSS) or 1
-    parts += [] if lines else [_text(10, 20, "The result has no column step with numbers.")]
+    parts += [] if lines else [_text(10, 20, "There are no rewards by step.")]
     return Chart(title, _drawing(title, min(max(2, len(lines)), _ACROSS) * _WIDTH, rows * _HEIGHT, parts))
 
 
@@ -112,7 +108,7 @@ def _panel(at: int, name: str, values: Sequence[Any], show: Callable[[Any], str]
     known = [value for value in values if value is not None]
     span = show(min(known)), show(max(known))
     facts = f"from {show(known[0])} to {show(known[-1])}, least {span[0]}, greatest {span[1]}"
-    drawn = svg.trend(f"assay-step-{at}", name, facts, values, ends, span)
+    drawn = svg.trend(f"assay-step-{at}", printable(name), facts, values, ends, span)
     placed = f'<svg x="{x}" y="{y + 14}" width="150" height="76" '
     return [_text(x, y + 8, _short(name)), str(drawn).replace("<svg ", placed, 1)]
 
@@ -120,32 +116,28 @@ def _panel(at: int, name: str, values: Sequence[Any], show: Callable[[Any], str]
 def _heat(report: Mapping[str, Any]) -> Chart:
     heat = report["heat"]
     checks, models = heat["checks"][:_MOST_CHECKS], heat["models"][:_MOST_MODELS]
-    parts = [
-        _text(_LEFT + (at + 0.5) * _CELL, 16, _short("–" if model is None else model, 12), "middle", model)
-        for at, model in enumerate(models)
-    ]
+    names = ["all rows"] if models == [None] else ["–" if model is None else model for model in models]
+    parts = [_text(_LEFT + (at + 0.5) * _CELL, 16, _short(name, 12), "middle", name) for at, name in enumerate(names)]
     for at, check in enumerate(checks):
-        rates = [cells[at] and cells[at]["passes"] / cells[at]["rows"] for cells in heat["cells"][: len(models)]]
         y = 26 + at * _ROW
-        parts.append(_text(_LEFT - 8, y + 16, _short(check), "end", check))
-        known = [rate for rate in rates if rate is not None]
-        low, high = min(known, default=0.0), max(known, default=0.0)
-        low = min(low, max(0.0, high - _LEAST_RANGE))
-        for place, rate in enumerate(rates):
-            x = _LEFT + place * _CELL
-            strength = 0.0 if rate is None else 0.05 + 0.45 * (rate - low) / max(high - low, _LEAST_RANGE)
-            box = f'x="{x + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}"'
-            parts.append(f'<rect class="heat" {box} fill-opacity="{strength:.2f}"/>')
-            parts.append(_text(x + _CELL / 2, y + 16, "✗ 0 %" if rate == 0 else percent(rate), "middle"))
-    left_out = [
-        counted(len(heat[name]) - len(shown), f"more {name}"[:-1])
-        for name, shown in (("checks", checks), ("models", models))
-        if len(heat[name]) > len(shown)
-    ]
+        rates = [cells[at] and cells[at]["passes"] / cells[at]["rows"] for cells in heat["cells"][: len(models)]]
+        parts += [_text(_LEFT - 8, y + 16, _short(check), "end", check), *_heat_cells(rates, y)]
+    more = [(len(heat["checks"]) - len(checks), "more check"), (len(heat["models"]) - len(models), "more model")]
     bottom = 26 + len(checks) * _ROW
-    parts += [_text(8, bottom + 16, f"… {', '.join(left_out)}")] if left_out else []
+    if left_out := [counted(number, noun) for number, noun in more if number]:
+        parts.append(_text(8, bottom + 16, f"… {', '.join(left_out)}"))
     title = "Pass rates of checks by model"
     return Chart(title, _drawing(title, _LEFT + max(2, len(models)) * _CELL + 8, bottom + 26, parts))
+
+
+def _heat_cells(rates: Sequence[float | None], y: float) -> Iterator[str]:
+    known = [rate for rate in rates if rate is not None]
+    low, width = min(known, default=0.0), max(_LEAST_RANGE, max(known, default=0.0) - min(known, default=0.0))
+    for at, rate in enumerate(rates):
+        x, strength = _LEFT + at * _CELL, 0.0 if rate is None else 0.05 + 0.45 * (rate - low) / width
+        box = f'x="{x + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}"'
+        yield f'<rect class="heat" {box} fill-opacity="{strength:.2f}"/>'
+        yield _text(x + _CELL / 2, y + 16, "✗ 0 %" if rate == 0 else percent(rate), "middle")
 
 
 def _short(text: Any, most: int = _NAME) -> str:
