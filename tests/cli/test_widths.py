@@ -120,3 +120,10 @@ def test_a_terminal_sees_of_a_report_what_matters(desk, width):
     assert max(map(len, shown.splitlines())) <= width
     assert len(shown.splitlines()) < 60
     assert "mean reward 0.752 [0.729, 0.776] · pass 36.5 %" in " ".join(shown.split())
+
+
+def test_a_log_has_tables_of_160_columns(desk, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    shown = CliRunner().invoke(app, ["whatif", f"{desk}/v.parquet", "--set", "short=2"]).stderr
+    assert "elasticity" in shown
+    assert 80 < max(len(text) for text in shown.splitlines() if "%" in text) <= 160

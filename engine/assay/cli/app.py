@@ -57,6 +57,9 @@ _COMMANDS = {
 }
 """The commands in the order of the help: the most important first. To add one, write a function and add a line here."""
 
+_LOG_WIDTH = 160
+"""Columns where there is no terminal."""
+
 _SECTIONS = ("Arguments", *PANELS, OWN)
 _LAST = {"out", "kind", "overwrite", "as_data", "warn_only"}
 """Options of output: the help of a command lists them behind those of its function that are in the same group."""
@@ -232,8 +235,11 @@ Overwrite = Annotated[bool, option("Replace an existing file.", None, "--overwri
 
 
 def to_stderr() -> "Console":
-    """Return a console on standard error."""
-    return open_console(stderr=True)
+    """Return a console on standard error; a log has wider tables than the 80 columns that nobody asked for."""
+    console = open_console(stderr=True)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _LOG_WIDTH
+    return console
 
 
 def say(*lines: str) -> None:
@@ -243,7 +249,7 @@ def say(*lines: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def show(render: "Callable[[Console], None]", *, width: int | None = 160) -> None:
+def show(render: "Callable[[Console], None]", *, width: int | None = _LOG_WIDTH) -> None:
     """Print what a function renders on standard output; rich would hide a closed pipe from the command.
 
     Args:

@@ -14,7 +14,7 @@ KINDS = {"worst": "Worst", "best": "Best", "errors": "Errors"}
 
 _DIGEST = 12
 _TEXT, _REASON = 2_000, 300
-_FINDINGS, _FAILING, _SOURCES = 8, 20, 20
+_FINDINGS, _FAILING, _SOURCES, _ROWS = 8, 20, 20, 10
 _SPARE = ("within r", "within", "separates", "rest r", "variance", "errors", "effect", "mean", "status")
 """Columns of checks that a narrow terminal leaves out."""
 
@@ -96,13 +96,13 @@ def _of_pairs(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def command_of(finding: Mapping[str, Any], result: str) -> str:
-    """Return the command that shows the rows of a finding."""
-    options = [
-        f"--{name.replace('_', '-')} {_in_shell(str(value))}"
+    """Return the command that shows the rows of a finding; of rows by number the first ten, as many as it shows."""
+    words = [
+        f"--{name}{'=' if str(value).startswith('-') else ' '}{_in_shell(str(value))}"
         for name, values in finding["filter"].items()
-        for value in (values if isinstance(values, list) else [values])
+        for value in values[:_ROWS]
     ]
-    return " ".join(["assay show", _in_shell(result), *options])
+    return " ".join(["assay show", _in_shell(result), *words])
 
 
 def _in_shell(word: str) -> str:
