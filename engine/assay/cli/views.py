@@ -155,7 +155,8 @@ def _print_card(console: Console, card: "Card", check: str) -> None:
     evidence = list["CheckEvidence"]()
     for verdict in card.checks:
         _print_verdict(console, verdict, width)
-        if verdict.evidence is not None and (verdict.check == check if check else verdict.passes is False):
+        is_chosen = f"{verdict.check}.".startswith(f"{check}.") if check else verdict.passes is False
+        if verdict.evidence is not None and is_chosen:
             evidence.append(verdict.evidence)
             _print_reading(console, verdict.evidence)
     for line in card.feedback:

@@ -74,7 +74,7 @@ class PlacedText:
                 starts += [first] * len(text)
                 ends += [last] * len(text)
         text = "".join(texts)
-        return PlacedText(text, starts, ends, self.block and self.block + len(text) - len(self.text))
+        return PlacedText(text, starts, ends, self._block_of(text))
 
     def replaced(self, places: Iterable[Place], new: str) -> "PlacedText":
         """Return the text with another in place of some of its parts, which are in order."""
@@ -94,8 +94,15 @@ class PlacedText:
         text = change(self.text)
         if len(text) == len(self.text):
             return replace(self, text=text)
-        changed = [*map(change, self.text)]
-        if sum(map(len, changed)) != len(text):
+        sizes = [len(change(character)) for character in self.text]
+        if sum(sizes) != len(text):
             return self.as_block(text)
-        pieces = self.rewritten((piece, at, at + 1) for at, piece in enumerate(changed))
-        return replace(pieces, text=text)  # what a character becomes may depend on those around it: a final sigma
+        starts, ends = (
+            [place for place, size in zip(places, sizes, strict=True) for _ in range(size)]
+            for places in (self.starts, self.ends)
+        )
+        return PlacedText(text, starts, ends, self._block_of(text))
+
+    def _block_of(self, text: str) -> int:
+        """Return ``block`` for a text that has more or fewer characters in place of these."""
+        return self.block and self.block + len(text) - len(self.text)

@@ -184,6 +184,21 @@ def test_marks(check, text, marks):
         ({"type": "equals", "value": {"column": "gold"}}, "a", {"gold": None}, []),
         ({"type": "equals", "value": "b", "when": {"column": "go", "equals": "1"}}, "b", {"go": "0"}, []),
         ({"type": "contains", "value": "a"}, None, {}, []),
+        ({"type": "max_length", "value": {"column": "most"}}, "abc", {"most": 2}, ["excess:c"]),
+        ({"type": "count", "of": "words", "max": {"column": "most"}}, "a b c", {"most": 1}, ["excess:b c"]),
+        ({"type": "regex", "pattern": {"column": "p"}}, "abc", {"p": ["b", "x"]}, ["matched:b"]),
+        (
+            {"type": "json_schema", "schema": {"column": "s"}},
+            '{"a": 1}',
+            {"s": {"properties": {"a": {"type": "string"}}}},
+            ["offending:1"],
+        ),
+        (
+            {"type": "tool_calls", "value": {"column": "calls"}},
+            CALL,
+            {"calls": [{"name": "weather", "arguments": {"city": "Bergen", "days": 2}}]},
+            ['offending:"C"'],
+        ),
     ],
 )
 def test_marks_of_rows_with_columns(check, text, columns, marks):

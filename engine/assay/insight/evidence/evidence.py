@@ -176,7 +176,7 @@ def _marks(reader: CheckReader, row: Mapping[str, Any], source: PlacedText, *, f
     value = reader.placed(source)
     marks: list[Mark] = [(READ, place) for place in _read(reader, row, source, value)]
     if isinstance(value, PlacedText):
-        marks += marks_of(Scene(reader, row, source, value, fails))
+        marks += marks_of(Scene(reader, row, value, fails))
     yield from marks
     if fails and reader.marks_golds:
         taken = [place for kind, place in marks if kind in (READ, MATCHED) and place is not None]

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from assay.checks.base import Check
 from assay.checks.expectations import METADATA
 from assay.checks.expectations import read as read_expectations
 from assay.checks.instructions.instructions import read_task
@@ -43,21 +44,24 @@ class Scene:
     """A check on a row, with what it reads.
 
     Attributes:
-        source: The text before the steps.
         value: The text after the steps.
         fails: Whether the check fails.
     """
 
     reader: CheckReader
     row: Mapping[str, Any]
-    source: PlacedText
     value: PlacedText
     fails: bool
 
+    @cached_property
+    def check(self) -> Check:
+        """The check of the first gold, with the params that the row brings."""
+        return next(iter(self.reader.checks(self.row)), self.reader.bare)
+
     @property
     def params(self) -> Any:
-        """The params of the check, those that rows bring left out."""
-        return self.reader.bare.params
+        """Its params."""
+        return self.check.params
 
     @property
     def is_negated(self) -> bool:
@@ -102,7 +106,7 @@ def _edges(scene: Scene) -> Iterator[Mark]:
 
 
 def _pattern(scene: Scene) -> Iterator[Mark]:
-    lists, limits = scene.params.named_lists, scene.reader.bare.limits
+    lists, limits = scene.params.named_lists, scene.check.limits
     for pattern in map(str, scene.reader.golds(scene.row)):
         if scene.is_negated:
             places = operate(MatchPlaces(pattern, lists=lists), scene.value.text, limits)
@@ -158,7 +162,7 @@ def _counted(scene: Scene, of: Any) -> tuple[PlacedText, Iterable[Place]]:
         return value, COUNTS[of].places(value.text)
     if "pattern" in of:
         operation = MatchPlaces(of["pattern"], lists=named_lists(of.get("flavor", "re"), of.get("lists")))
-        return value, operate(operation, value.text, scene.reader.bare.limits)
+        return value, operate(operation, value.text, scene.check.limits)
     if of.get("caseSensitive", of.get("case_sensitive", False)):
         return value, places_of(value.text, of["text"])
     lowered = value.recased(str.lower)
@@ -203,7 +207,7 @@ def _violations(scene: Scene, tree: PlacedValue) -> Iterator[PlacedValue]:
 
 def _unmatched(scene: Scene, tree: PlacedValue) -> Iterator[PlacedValue]:
     """Yield the leaves without a partner; of equal ones at a path, the last."""
-    check, text = scene.reader.bare, scene.value.text
+    check, text = scene.check, scene.value.text
     assert isinstance(check, JsonMatch)  # noqa: S101  (only its type asks)
     ordered = check.params.lists == "ordered"
     for gold in scene.reader.golds(scene.row)[:1]:
@@ -241,7 +245,7 @@ def _leaves(tree: PlacedValue, *, ordered: bool) -> Iterator[tuple[tuple[Any, ..
 
 def _calls(scene: Scene) -> Iterator[Mark]:
     """Yield the arguments that differ in the first free call with the name of the first expected one that none matches."""
-    check, text = next(iter(scene.reader.checks(scene.row)), None), scene.value.text
+    check, text = scene.check, scene.value.text
     if not isinstance(check, ToolCalls) or not scene.fails or scene.reader.spec.negate:
         return
     calls, arguments = parsed_calls(calls_in_text(text, check.params.format)), _arguments(text)
@@ -335,7 +339,7 @@ def _expectations(scene: Scene) -> Iterator[Mark]:
 
 
 def _instructions(scene: Scene) -> Iterator[Mark]:
-    text, limits = scene.value.text, scene.reader.bare.limits
+    text, limits = scene.value.text, scene.check.limits
 
     def matches(pattern: str) -> list[Place]:
         found: list[Place] = operate(MatchPlaces(f"(?i){pattern}"), text, limits)
