@@ -172,7 +172,7 @@ def test_nothing_runs_but_our_module_and_nothing_is_asked_for(browser, urls, nam
 def test_hostile_texts_are_shown(browser, urls):
     browser.open(urls["attacked"])
     until(browser, OPEN + ".slice(0, 11)", "← rowsRow 0")
-    assert text(browser, "[role=status]") == "60 rows, 1–50 shown · this file has 60 of 100 rows"
+    assert text(browser, ".list [role=status]") == "60 rows, 1–50 shown · this file has 60 of 100 rows"
     shown = text(browser, ".row")
     for evil in EVIL:
         assert printable(evil, lines=True) in shown
@@ -217,7 +217,7 @@ def test_the_policy_holds_for_what_would_come_in(page):
 def test_every_state_has_an_address(page, address, rows, opened, counts):
     go(page, address)
     assert page.evaluate(ROWS) == rows
-    assert text(page, "[role=status]") == counts
+    assert text(page, ".list [role=status]") == counts
     shown = page.evaluate("document.querySelector('.row h2')?.textContent ?? null")
     assert (shown is None) if opened is None else f"Row {opened}" in shown
     assert page.evaluate("document.querySelector('.list [aria-current]')?.dataset.row ?? null") == (
@@ -510,7 +510,7 @@ def served(planted, folder):
     return addresses.get(timeout=PATIENCE)
 
 
-def test_a_server_sends_the_same_page_with_all_rows(browser, served):
+def test_a_server_answers_the_same_addresses(browser, served):
     browser.show(WIDE)
     browser.open(served)
     until(browser, "[...document.querySelectorAll('nav a')].map((link) => link.textContent).includes('Compare')", True)
@@ -518,16 +518,11 @@ def test_a_server_sends_the_same_page_with_all_rows(browser, served):
     go(browser, "#failed=right&model=elm&row=3")
     until(browser, ROWS, 50)
     until(browser, "document.querySelector('pre mark.read')?.textContent", "3 dollars.")
-    assert text(browser, "[role=status]") == "60 rows of 120, 1–50 shown"
+    assert text(browser, ".list [role=status]") == "60 rows of 120, 1–50 shown"
     for address, rows in (("#where=reward%20%3E%200.9", 48), ("#text=t59", 2), ("#result=1&sort=-right&rows=1,2", 2)):
         go(browser, address)
         until(browser, ROWS, rows)
-    go(browser, "#where=nothing%20%3E%200")
-    until(browser, "document.querySelector('[role=status]').textContent.startsWith('--where nothing > 0: ')", True)
-    refused = [entry for entry in complaints(browser) if "400" not in str(entry)]
-    assert refused == []
-    asked = {params["request"]["url"] for name, params in browser.events if name == "Network.requestWillBeSent"}
-    assert all(url.startswith(served) for url in asked)
+    assert complaints(browser) == []
 
 
 def squashed(words):

@@ -191,8 +191,9 @@ const filters = h("select", { "aria-label": "Add a filter" });
 const table = h("table", {});
 const status = h("p", { role: "status", class: "quiet" });
 const pages = h("span", { class: "turns" });
+const spokenRow = h("p", { class: "spoken", "aria-live": "polite" });
 list.append(h("div", { class: "bar" }, search, filters), chips, h("div", { class: "scroll", tabindex: "-1" }, table), h("div", { class: "pages" }, status, pages));
-work.append(list, one);
+work.append(list, one, spokenRow);
 
 const NAMES = { failed: "fails", passed: "passes", where: "where", text: "text", task: "task =", model: "model =", step: "step =", state: "", bin: "reward", reason: "reason", rows: "rows" };
 
@@ -296,6 +297,7 @@ function drawRow(state, card, rowNumber) {
   const evidence = check?.evidence ?? null;
   const at = rowNumbers.indexOf(card.row);
   const place = at < 0 ? "" : `${at + 1 + Number(state.get("offset") ?? 0)} of ${count(matching)}`;
+  spokenRow.textContent = printable([`Row ${whole(card.row)}`, place, ...card.checks.filter((entry) => entry.passes === false).map((entry) => `fails ${label(entry.check)}`)].filter(Boolean).join(", "));
   one.replaceChildren(...[
     h("h2", {}, h("a", { class: "back", href: address(state, { row: null, check: null }) }, "← rows"), `Row ${whole(card.row)}`,
       h("span", {}, [...Object.values(card.key).map(label), `reward ${number(card.reward)}`, card.state].join(" · ")),
