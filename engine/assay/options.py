@@ -606,6 +606,7 @@ class ReportOptions(TypedDict, total=False):
         Sequence[str] | str | None, _NAMES("Columns to show rewards by.", shown_default="model, the task, step")
     ]
     examples: Annotated[int, _OWN("Most examples of each kind.", default=10, parse=_ROWS, metavar="N")]
+    findings: Annotated[int, _OWN("Most findings to show.", default=8, parse=_AT_LEAST_0, metavar="N")]
     text: Annotated[
         bool,
         _OWN(
@@ -638,7 +639,6 @@ class PageOptions(TypedDict, total=False):
             metavar="SIZE",
         ),
     ]
-    findings: Annotated[int, _OWN("Findings to show on a page.", default=8, parse=_AT_LEAST_0, metavar="N")]
 
 
 class ShowOptions(TypedDict, total=False):

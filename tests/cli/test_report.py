@@ -40,7 +40,7 @@ def test_without_a_file_it_is_markdown_or_json_on_stdout(rewards):
     assert found == run(rewards, "--format", "json").stdout
     assert json.loads(found) == assay.report(rewards).as_json()
     assert list(json.loads(found)) == [
-        *("insight", "summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")
+        *("insight", "summary", "findings", "histogram", "checks", "pairs", "by", "examples", "provenance", "notes")
     ]
 
 
@@ -50,7 +50,7 @@ def test_the_ending_says_what_is_written(rewards, tmp_path, ending):
     done = run(rewards, "--out", out)
     assert not done.stdout
     assert "90 rows\nmean reward 0.500" in done.stderr
-    assert "▲ b never fails" in done.stderr
+    assert "▲ `b` hardly teaches anything" in done.stderr
     assert f"wrote {out}" in done.stderr.replace("\n", "")
     first = out.read_bytes()
     assert "exists" in run(rewards, "--out", out, code=2).stderr
@@ -112,7 +112,7 @@ def test_a_page_has_the_size_and_the_findings_that_are_asked_for(rewards, tmp_pa
     run(rewards, "--out", out, "--max-size", "90kB", "--findings", "0", "--overwrite")
     small = out.read_text("utf-8")
     assert len(small.encode()) <= 90 * 1024
-    assert small == assay.report(rewards).html(max_size="90kB", findings=0)
+    assert small == assay.report(rewards, findings=0).html(max_size="90kB")
     assert small.count('"same_task"') < assay.report(rewards).html().count('"same_task"') == 90
     assert (
         "--max-size huge: expected a size"

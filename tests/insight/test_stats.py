@@ -80,13 +80,7 @@ def test_a_mean_without_a_deviation_is_zero_or_certainly_not():
     assert stats.t_test(0.5, None, 0) == (0.5, None, None, None, None, None)
 
 
-def test_welch_and_holm():
-    # by scipy.stats.ttest_ind(equal_var=False)
-    a, b = [1.0, 2.0, 4.0, 8.0], [0.5, 0.25, 0.75]
-    test = stats.welch(statistics.mean(a), statistics.variance(a), 4, statistics.mean(b), statistics.variance(b), 3)
-    assert (test.mean, test.t, test.p) == (3.25, approx(2.0906194429337, rel=1e-12), approx(0.1261519721998072))
-    assert test.low < 0 < test.mean < test.high
-    assert stats.welch(1.0, 0.0, 2, 1.0, 0.0, 3) == (0.0, 0.0, None, 1.0, 0.0, 0.0)
+def test_holm():
     # by statsmodels.stats.multitest.multipletests(method="holm")
     assert stats.holm([0.01, 0.04, 0.03, 0.005]) == approx([0.03, 0.06, 0.06, 0.02])
     assert stats.holm([None, 0.04, None, 0.6]) == approx([None, 0.08, None, 0.6])
@@ -151,3 +145,29 @@ def test_sums_in_fixed_point_are_those_of_fractions_in_any_order():
     assert rows[0] == rows[1]
     assert stats.fixed_mean(rows[0], "x", 40, 5) == approx(math.fsum(values) / 5, abs=1e-11)
     assert stats.fixed_mean(rows[0], "x", 40, 0) is None
+
+
+def test_tails_of_the_binomial_distribution():
+    for most, n, p in ((0, 90, 0.05), (3, 100, 0.05), (48, 50, 0.9), (7, 7, 0.5)):
+        terms = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(most + 1)]
+        assert stats.binomial_p(most, n, p) == approx(math.fsum(terms), rel=1e-12)
+
+
+def test_fisher_is_the_sum_of_what_is_no_likelier():
+    rng = random.Random(0)
+    tables = [[rng.randrange(size) for _ in range(4)] for size in (3, 12, 60) for _ in range(300)]
+    for a, b, c, d in [*tables, [8, 2, 1, 5], [0, 9, 0, 4]]:
+        first, second, column = a + b, c + d, a + c
+        ways = [math.comb(first, k) * math.comb(second, column - k) for k in range(column + 1) if k <= first]
+        own = math.comb(first, a) * math.comb(second, c)
+        assert stats.fisher(a, b, c, d) == approx(sum(way for way in ways if way <= own) / sum(ways), rel=1e-9)
+
+
+def test_a_trend_is_the_least_squares_line():
+    values = [0.5, 0.55, 0.4, 0.45, 0.3, 0.35, 0.2]
+    slope, _ = statistics.linear_regression(range(7), values)
+    trend = stats.trend(values)
+    assert trend.mean == approx(6 * slope, rel=1e-12)
+    r = statistics.correlation(range(7), values)
+    assert trend.t == approx(r * math.sqrt(5 / (1 - r * r)), rel=1e-12)
+    assert stats.trend([0.5] * 6).p == 1.0

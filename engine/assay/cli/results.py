@@ -133,12 +133,12 @@ def report(
         elif chosen:
             written = found.html(**page) if chosen == "html" else found.markdown()
     if not chosen:
-        on_stdout(partial(print_document, document=brief_document(data)))
+        on_stdout(partial(print_document, document=brief_document(data, found.shown)))
     elif path is None:
         write_data(written)
     else:
         write_file(path, written)
-        print_document(to_stderr(), brief_document(data, tables=False))
+        print_document(to_stderr(), brief_document(data, found.shown, tables=False))
         say(f"wrote {shown_path(path)}")
 
 

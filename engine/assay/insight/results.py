@@ -51,6 +51,7 @@ class ScoreColumn:
         weight: Its weight in the spec, or that of a rubric's member, or the points of a penalty; None if unknown.
         coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
         role: What its score does: ``weight``, ``gate``, ``penalty``, or ``member`` of a group.
+        forbids: Whether it passes where something is absent: negated, ``not_contains`` or ``none_of``, or in such a group.
         effect: How much of the reward is at stake: its share of the weights, 1 for a gate, the points of a penalty, in a group that of
             the group; equal shares where the weights are unknown.
         group: Id of the group it is in.
@@ -68,6 +69,7 @@ class ScoreColumn:
     group: str = ""
     title: str = ""
     role: str = "weight"
+    forbids: bool = False
     effect: float = 0.0
 
 
@@ -216,8 +218,8 @@ class Result:
         """Return the longest label that a line of feedback or errors begins with; None for a line without."""
         return _label(line, self.labels)
 
-    def lines(self, column: str) -> pl.DataFrame:
-        """Count the distinct lines of ``feedback`` or ``error``, by check.
+    def lines(self, column: str, where: pl.Expr | None = None) -> pl.DataFrame:
+        """Count the distinct lines of ``feedback`` or ``error``, by check, on the rows for which a condition holds.
 
         Returns:
             ``check`` (null for lines without a label), ``text`` without the label, ``rows`` and ``row``, the first one; in order of
@@ -226,7 +228,8 @@ class Result:
         if column not in self.schema:
             return _NO_LINES
         text = exactly(column).cast(pl.String).alias("text")
-        texts = self.numbered.select(text, ROW).filter(pl.col("text").fill_null("") != "")
+        frame = self.numbered if where is None else self.numbered.filter(where)
+        texts = frame.select(text, ROW).filter(pl.col("text").fill_null("") != "")
         texts = texts.group_by("text").agg(pl.len().alias("rows"), pl.col(ROW).min().alias("row"))
         slices = self.collect(texts).sort("row").iter_slices(_TEXTS_AT_ONCE)
         lines = pl.concat([_NO_LINES, *(_labelled(part, self.labels) for part in slices)])
@@ -329,14 +332,15 @@ def _recorded_checks(
     top = form.get("checks", ())
     is_linear &= not any({"gate", "penalty", "when", "checks"} & {*check} for check in top)
     total = sum(abs(weights.get(check["id"], 0.0)) for check in top if _role(check) == "weight")
-    nested = [("", 0.0, check) for check in top]
+    nested = [("", 0.0, False, check) for check in top]
     while nested:
-        group, effect, check = nested.pop(0)
+        group, effect, forbids, check = nested.pop(0)
         own, role = check["id"], "member" if group else _role(check)
         weight = weights.get(own, float(check.get("weight", 0.0)))
         if not group:
             effect = share * {"gate": 1.0, "penalty": weight}.get(role, abs(weight) / total if total else 0.0)
-        nested[:0] = [(own, effect, part) for part in check.get("checks", ())]
+        forbids = forbids or check.get("negate") is True or check["type"] in _FORBID
+        nested[:0] = [(own, effect, forbids, part) for part in check.get("checks", ())]
         yield ScoreColumn(
             f"{ident}/{own}" if several else own,
             f"{_CHECK}{ident}/{own}",
@@ -349,8 +353,12 @@ def _recorded_checks(
             group=group,
             title=titled(str(check.get("name", "")), str(check.get("description", ""))),
             role=role,
+            forbids=forbids,
             effect=effect,
         )
+
+
+_FORBID = ("not_contains", "none_of")
 
 
 def _role(check: Mapping[str, Any]) -> str:

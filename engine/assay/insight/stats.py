@@ -112,13 +112,6 @@ def t_test(mean: float, se: float | None, df: float) -> TTest:
     return TTest(mean, se, finite(mean / se), t_p(mean / se, df), finite(mean - half), finite(mean + half))
 
 
-def welch(mean: float, variance: float, n: int, other_mean: float, other_variance: float, other_n: int) -> TTest:
-    """Return the difference of two means, the first less the other, by Welch's test; each of at least two values."""
-    a, b = variance / n, other_variance / other_n
-    df = (a + b) ** 2 / (a * a / (n - 1) + b * b / (other_n - 1)) if a + b > 0 else 1.0
-    return t_test(mean - other_mean, math.sqrt(a + b), df)
-
-
 def wilson(passed: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share of independent rows."""
     z, p = NormalDist().inv_cdf(0.975), passed / n
@@ -135,6 +128,52 @@ def mcnemar(b: int, c: int) -> float:
     else:
         tail = sum(math.comb(n, flips) for flips in range(fewer + 1)) / (1 << n)
     return min(1.0, 2 * tail)
+
+
+def binomial_p(most: int, n: int, p: float) -> float:
+    """Return the probability of at most ``most`` successes in ``n`` draws that each succeed with probability ``p``."""
+    return 1.0 if most >= n else _incomplete_beta(n - most, most + 1, 1 - p, p)
+
+
+def fisher(a: int, b: int, c: int, d: int) -> float:
+    """Return the exact two-sided p of Fisher's test for two rows of counts, ``a, b`` and ``c, d``."""
+    if a * (c + d) > c * (a + b):  # so that the first row has the lower share
+        a, b, c, d = c, d, a, b
+    first, column, n = a + b, a + c, a + b + c + d
+    margins = math.fsum(math.lgamma(size + 1) for size in (first, n - first, column, n - column))
+
+    def probability(k: int) -> float:
+        cells = (k, first - k, column - k, n - first - column + k, n)
+        return math.exp(margins - math.fsum(math.lgamma(cell + 1) for cell in cells))
+
+    def tail(k: int, end: int, step: int) -> float:
+        total = 0.0
+        while k != end and (term := probability(k)) > total * 1e-17:
+            total, k = total + term, k + step
+        return total
+
+    low, high = max(0, first + column - n), min(first, column)
+    observed = probability(a) * (1 + 1e-7)
+    if a == high or probability(a + 1) <= observed:  # no outcome is likelier
+        return 1.0
+    # the other tail begins where an outcome is no likelier than this one again
+    near, far = max(a, (first + 1) * (column + 1) // (n + 2)) + 1, high + 1
+    while near < far:
+        middle = (near + far) // 2
+        near, far = (middle + 1, far) if probability(middle) > observed else (near, middle)
+    return min(1.0, tail(a, low - 1, -1) + tail(near, high + 1, 1))
+
+
+def trend(values: Sequence[float]) -> TTest:
+    """Return by how much the least-squares line through three values or more, equally far apart, rises from first to last, with its test."""
+    n = len(values)
+    places = [2 * at / (n - 1) - 1 for at in range(n)]
+    middle, squares = math.fsum(values) / n, math.fsum(place * place for place in places)
+    pairs = [(place, value - middle) for place, value in zip(places, values, strict=True)]
+    slope = math.fsum(place * value for place, value in pairs) / squares
+    rests = (value - slope * place for place, value in pairs)
+    se = math.sqrt(math.fsum(rest * rest for rest in rests) / (n - 2) / squares)
+    return t_test(2 * slope, 2 * se, n - 2)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

@@ -117,7 +117,12 @@ class CheckReader:
 
     def expected(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, each once."""
-        return self.phrases(row) if self.type in (*_COMPARED, *_SEARCHED) else ()
+        return self.phrases(row) if self.has_golds else ()
+
+    @property
+    def has_golds(self) -> bool:
+        """Whether it compares what it reads with golds, or searches for them."""
+        return self.type in (*_COMPARED, *_SEARCHED) and bool(self.bare.golds.param)
 
     def phrases(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, also of what should not be there."""

@@ -46,6 +46,13 @@ class ResultColumns:
     length: pl.Series | None
     task: Keys | None
     group: Keys | None
+    known: dict[str, Keys]
+
+    def keys(self, name: str) -> Keys:
+        """Return the values of a column, numbered; read once."""
+        if name not in self.known:
+            self.known[name] = numbered(self.result, [name])
+        return self.known[name]
 
     @property
     def rows(self) -> int:
@@ -161,9 +168,8 @@ def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> R
         present = _present(by_name, tasks)
         group = _joined([by_name[name] for name in groups], where=present)
         task = Keys(task.names, task.values, _only(task.codes, present))
-    return ResultColumns(
-        result, table["reward"], optional["passed"], optional["error"], optional["length"], task, group
-    )
+    passed, error, lengths = optional.values()
+    return ResultColumns(result, table["reward"], passed, error, lengths, task, group, by_name)
 
 
 def numbered(result: Result, names: Sequence[str]) -> Keys:

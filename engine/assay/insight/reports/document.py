@@ -7,36 +7,36 @@ from typing import Any
 from assay.errors import counted, printable
 from assay.insight.evidence.documents import checks_table, quotes
 from assay.writing.documents import Document, Lines, Quote, Table, cut, label
-from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
+from assay.writing.numbers import count, interval, number, percent, plain
 
 KINDS = {"worst": "Worst", "best": "Best", "errors": "Errors"}
 """The kinds of examples, with their headings."""
 
 _DIGEST = 12
 _TEXT, _REASON = 2_000, 300
-_FINDINGS, _FAILING, _SOURCES, _ROWS = 8, 20, 20, 10
+_FAILING, _SOURCES, _ROWS = 20, 20, 10
 _SPARE = ("within r", "within", "separates", "rest r", "variance", "errors", "effect", "mean", "status")
 """Columns of checks that a narrow terminal leaves out."""
 
 _Blocks = list[Lines | Table | Quote]
 
 
-def report_document(report: Mapping[str, Any]) -> Document:
-    """Return a report: facts, what needs a look, checks with their reasons, pairs, groups, examples, and what made it."""
+def report_document(report: Mapping[str, Any], findings: int) -> Document:
+    """Return a report with so many findings: facts, what needs a look, checks with their reasons, pairs, groups, examples, and what made it."""
     by = [_by(name, values) for name, values in report["by"].items() if values["entries"]]
     blocks = [
-        *(*_head(report), *_histogram(report["histogram"]), *_checks(report), *_reasons(report["checks"])),
-        *(*_pairs(report["pairs"]), *(block for blocks in by for block in blocks), *_drift(report["drift"])),
+        *(*_head(report, findings), *_histogram(report["histogram"]), *_checks(report), *_reasons(report["checks"])),
+        *(*_pairs(report["pairs"]), *(block for blocks in by for block in blocks)),
         *(block for kind, rows in report["examples"].items() for row in rows for block in _example(kind, row)),
         *(_provenance(report["provenance"]), *_notes(report, "Notes")),
     ]
     return Document(title(report), blocks)
 
 
-def brief_document(report: Mapping[str, Any], *, tables: bool = True) -> Document:
+def brief_document(report: Mapping[str, Any], findings: int, *, tables: bool = True) -> Document:
     """Return what a terminal shows of a report: facts, what needs a look, with the commands that show the rows, and checks."""
     checks = _checks(report) if tables else []
-    return Document(title(report), [Lines([title(report)]), *_head(report), *checks, *_notes(report)])
+    return Document(title(report), [Lines([title(report)]), *_head(report, findings), *checks, *_notes(report)])
 
 
 def multiline(text: str, most: int | None) -> str:
@@ -64,37 +64,6 @@ def headline(report: Mapping[str, Any]) -> list[str]:
     return [*facts, "✓ inputs sealed"] if provenance["sealed"] else facts
 
 
-def concerns(report: Mapping[str, Any]) -> list[str]:
-    """Return what needs a look, in a phrase each."""
-    return [*_of_rows(report), *_of_checks(report), *_of_pairs(report)]
-
-
-def _of_rows(report: Mapping[str, Any]) -> Iterator[str]:
-    summary, drift = report["summary"], report["drift"]
-    if summary["unscored"]:
-        yield f"{count(summary['unscored'])} of {counted(summary['rows'], 'row')} unscored"
-    if summary["errors"]:
-        yield f"{counted(summary['errors'], 'row')} with errors"
-    if (summary["flat"] or 0) >= 0.8 and summary["compared_groups"] >= 8:  # noqa: PLR2004  (as the tripwire)
-        yield f"{percent(summary['flat'])} of groups are flat"
-    if drift and drift["p"] is not None and drift["p"] < 0.05 and drift["difference"] < 0:  # noqa: PLR2004
-        yield f"rewards fall over the steps ({change(drift['difference'])})"
-
-
-def _of_checks(report: Mapping[str, Any]) -> Iterator[str]:
-    for check in report["checks"]:
-        if check["status"] not in ("ok", "few rows"):
-            yield f"{label(check['name'])} {check['status']}"
-        if check["errors"]:
-            yield f"{label(check['name'])} has errors in {counted(check['errors'], 'row')}"
-
-
-def _of_pairs(report: Mapping[str, Any]) -> Iterator[str]:
-    for pair in report["pairs"]:
-        if pair["redundant"]:
-            yield f"{label(pair['a'])} ≈ {label(pair['b'])} redundant (phi {number(pair['phi'])})"
-
-
 def command_of(finding: Mapping[str, Any], result: str) -> str:
     """Return the command that shows the rows of a finding; of rows by number the first ten, as many as it shows."""
     words = [
@@ -110,21 +79,18 @@ def _in_shell(word: str) -> str:
     return f'"{word}"' if quoted != word and not {*word} & {*'"$`\\!'} and word.isprintable() else quoted
 
 
-def _head(report: Mapping[str, Any]) -> Iterator[Lines | Quote]:
+def _head(report: Mapping[str, Any], findings: int) -> Iterator[Lines | Quote]:
     summary = report["summary"]
     facts = [f"mean reward {number(summary['mean'])} {interval(summary['ci95'])}".rstrip()]
     facts.append(f"pass {percent(summary['pass_rate'])} {interval(summary['pass_rate_ci95'], of_shares=True)}".rstrip())
     facts += [f"unscored {count(summary['unscored'])}", f"errors {count(summary['errors'])}"]
     facts += [] if summary["flat"] is None else [f"flat groups {percent(summary['flat'])}"]
     yield Lines([" · ".join(headline(report)), " · ".join(facts)])
-    findings = report.get("findings", ())
-    for finding in findings[:_FINDINGS]:
+    for finding in report["findings"][:findings]:
         yield Lines([finding["text"]], f"▲ {finding['title']}")
         yield Quote(command_of(finding, report["provenance"]["name"]))
-    if (more := len(findings) - _FINDINGS) > 0:
-        yield Lines([f"… {counted(more, 'more finding')}: --json"])
-    if "findings" not in report and (looks := concerns(report)):
-        yield Lines([f"▲ {look}" for look in looks], f"Needs a look ({len(looks)})")
+    if (more := len(report["findings"]) - findings) > 0:
+        yield Lines([f"… {counted(more, 'more finding')}: --findings {len(report['findings'])}"])
 
 
 def _filled(columns: Mapping[str, bool], rows: Sequence[Sequence[str]], **options: Any) -> list[Table]:
@@ -221,17 +187,6 @@ def _by(name: str, values: Mapping[str, Any]) -> list[Lines | Table]:
 def _of(entry: Mapping[str, Any]) -> str:
     first = ", ".join(map(label, entry["of"].values()))
     return f"{first} – {', '.join(map(label, entry['to'].values()))}" if "to" in entry else first
-
-
-def _drift(drift: Mapping[str, Any] | None) -> list[Lines]:
-    if drift is None:
-        return []
-    compared = count(drift["compared"])
-    fact = f"the last {compared} of {count(drift['steps'])} steps have a mean of {number(drift['last'])}, "
-    fact += f"the first {compared} of {number(drift['first'])}: "
-    return [
-        Lines([fact + f"{change(drift['difference'])} {interval(drift['ci95'])}, p {p_value(drift['p'])}"], "Drift")
-    ]
 
 
 def _example(kind: str, example: Mapping[str, Any]) -> Iterator[Lines | Quote]:

@@ -13,7 +13,6 @@ from assay.insight.stats import finite, ratio
 
 _BINS = 20
 _MOST_VALUES, _WORST, _BEST, _MOST_POINTS = 50, 20, 5, 200
-_LEAST_STEPS = 6
 
 
 def histogram_of(rewards: pl.Series) -> dict[str, Any]:
@@ -160,34 +159,6 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def drift_of(columns: ResultColumns, step: Keys) -> dict[str, Any] | None:
-    """Compare the mean reward of the last third of the steps with that of the first; None for fewer than six steps."""
-    frame = pl.DataFrame({"key": step.codes, "r": columns.reward}).drop_nulls().sort("key", maintain_order=True)
-    if len(step.values) and (nulls := step.values.to_series().null_count()):
-        frame = frame.filter(pl.col("key") < step.values.height - nulls)
-    reward = pl.col("r")
-    means = frame.group_by("key", maintain_order=True).agg(
-        pl.when(reward.min() == reward.max()).then(reward.min()).otherwise(reward.sum() / pl.len()).alias("mean")
-    )["mean"]
-    if (steps := len(means)) < _LEAST_STEPS:
-        return None
-    third = steps // 3
-    first, last = means.head(third), means.tail(third)
-    (mean, variance), (other, other_variance) = _moments(last), _moments(first)
-    test = stats.welch(mean, variance, third, other, other_variance, third)
-    interval = None if test.low is None or test.high is None else [test.low, test.high]
-    numbers = {"steps": steps, "compared": third, "first": other, "last": mean, "difference": test.mean}
-    return numbers | {"se": test.se, "t": test.t, "p": test.p, "ci95": interval}
-
-
-def _moments(values: pl.Series) -> tuple[float, float]:
-    mean = mean_of(values) or 0.0
-    if values.min() == values.max():
-        return mean, 0.0
-    centred = values - mean
-    return mean, float((centred * centred).sum()) / (len(values) - 1)
-
-
 MOST_PAIRED = 400
 """Most checks that are compared in pairs: those that fail most."""
 
@@ -196,7 +167,10 @@ _SATURATED, _SEPARATES, _AGAINST = (0.01, 0.99), 0.01, -0.2
 _NOTHING_LEFT = 1e-12
 """Share of a reward's variance below which what a check leaves of it is rounding."""
 
-_SAME, _IMPLIED, _MOST_PAIRS = 0.95, 0.99, 20
+MOST_PAIRS = 20
+"""Pairs of checks that are shown."""
+
+_SAME, _IMPLIED = 0.95, 0.99
 
 
 def status_of(numbers: Mapping[str, Any]) -> str:
@@ -335,7 +309,7 @@ def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
             if (phi := _phi(*counts)) is not None:
                 found.append((-abs(phi), len(found), a.name, b.name, phi, counts))
     found.sort()
-    return [_pair(a, b, phi, counts) for _, _, a, b, phi, counts in found[:_MOST_PAIRS]]
+    return [_pair(a, b, phi, counts) for _, _, a, b, phi, counts in found]
 
 
 def _counts(a: Failures, fails_a: int, b: Failures, fails_b: int, rows: int) -> tuple[int, int, int, int]:

@@ -13,7 +13,9 @@ from assay.aggregating.templates import template_expr
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, counted
 from assay.expressions.shared_columns import exactly
-from assay.insight.findings.columns import Keys, ResultColumns, columns_of, numbered, score_columns
+from assay.insight.findings.columns import Keys, ResultColumns, columns_of, score_columns
+from assay.insight.findings.facts import Tally
+from assay.insight.findings.find import facts_of, found_in, tally_of
 from assay.insight.originals import HOW, NO_TEXTS, originals
 from assay.insight.reports.charts import Chart, ChartKind, chart_of
 from assay.insight.reports.document import brief_document, report_document
@@ -21,9 +23,9 @@ from assay.insight.reports.frames import FrameKind, frame_of
 from assay.insight.reports.index import Index, heat_of
 from assay.insight.reports.numbers import (
     MOST_PAIRED,
+    MOST_PAIRS,
     Failures,
     by_keys,
-    drift_of,
     failures_of,
     histogram_of,
     numbers_of,
@@ -115,28 +117,30 @@ class Report(Displayed):
         summary: Rows, mean reward and pass rate with 95 % intervals clustered by task, rows without a reward and with errors, and
             the share of groups whose rewards are all equal.
         histogram: Rewards in 20 ``bins`` of ``range``, and how many are exactly 0 and 1.
+        findings: What needs a look, the weightiest first.
         checks: Of each check, over the rows it has a score for: numbers, ``status``, and the most frequent ``reasons``.
         pairs: The 20 pairs of checks whose failures hang together most.
         by: Rewards by model, task and step.
-        drift: The mean of the last third of the steps against that of the first; None for fewer than six steps.
         examples: Rows worth reading: ``worst``, ``best``, ``errors``.
         provenance: What made the result.
         notes: What the user should know.
         source: The result, of which a page shows rows.
         texts: How a page has their texts: ``rollouts``, and whether there are any, ``text``.
+        shown: Findings that people see; the data has up to 50.
     """
 
     summary: Mapping[str, Any]
     histogram: Mapping[str, Any]
+    findings: Sequence[Mapping[str, Any]]
     checks: Sequence[Mapping[str, Any]]
     pairs: Sequence[Mapping[str, Any]]
     by: Mapping[str, Any]
-    drift: Mapping[str, Any] | None
     examples: Mapping[str, Any]
     provenance: Mapping[str, Any]
     notes: tuple[str, ...]
     source: Result = field(repr=False)
     texts: Mapping[str, Any] = field(repr=False)
+    shown: int = 8
 
     @cached_property
     def heat(self) -> Mapping[str, Any]:
@@ -150,7 +154,7 @@ class Report(Displayed):
         return f"{counted(self.summary['rows'], 'row')} · {mean} · pass rate {percent(self.summary['pass_rate'])}"
 
     def _document(self) -> Document:
-        return report_document(self.as_json())
+        return report_document(self.as_json(), self.shown)
 
     def _repr_html_(self) -> str:
         kinds: tuple[ChartKind, ...] = ("heat", "rewards", "steps") if "step" in self.by else ("heat", "rewards")
@@ -158,7 +162,7 @@ class Report(Displayed):
         for kind in kinds:
             with contextlib.suppress(AssayError):  # the file may be gone since
                 charts.append(self.chart(kind).svg)
-        return notebook_html(brief_document(self.as_json()), charts)
+        return notebook_html(brief_document(self.as_json(), self.shown), charts)
 
     def chart(self, kind: ChartKind) -> Chart:
         """Return a chart, which notebooks show and ``save`` writes.
@@ -195,7 +199,7 @@ class Report(Displayed):
         return self.document().markdown()
 
     @documented(PageOptions)
-    def html(self, *, max_size: int | str = PAGE_BYTES, findings: int = 8) -> str:
+    def html(self, *, max_size: int | str = PAGE_BYTES) -> str:
         """Return the report as a page: one file that loads nothing, with as many rows as fit.
 
         Args:
@@ -204,10 +208,10 @@ class Report(Displayed):
         from assay.insight.reports.offline import page_in_file
 
         size = int(max_size)  # a text is parsed before
-        return page_in_file(self.source, self.as_json(), max_size=size, findings=findings, **self.texts)
+        return page_in_file(self.source, self.as_json(), max_size=size, findings=self.shown, **self.texts)
 
 
-_PARTS = ("summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")
+_PARTS = ("summary", "findings", "histogram", "checks", "pairs", "by", "examples", "provenance", "notes")
 
 
 @documented(ReportOptions)
@@ -217,6 +221,7 @@ def report(
     rollouts: Any = None,
     by: Sequence[str] | str | None = None,
     examples: int = 10,
+    findings: int = 8,
     text: bool = True,
     length: str | None = None,
     task: Sequence[str] | str = (),
@@ -247,26 +252,32 @@ def report(
     groups = opened.groups(tasks, names_of(group)) if tasks else ()
     columns = columns_of(opened, tasks, groups)
     notes = list(opened.notes)
-    entries, failures, failing = _checks(columns)
+    feedback = opened.lines("feedback")
+    entries, failures, tallies = _checks(columns, feedback)
     columns = replace(columns)  # without what is remembered for the checks, as large as the columns
     values, steps = _by(columns, tasks, None if by is None else names_of(by))
-    chosen = _examples(columns, failing, tasks, examples)
+    chosen = _examples(columns, [tally.failing for tally in tallies if tally.failing is not None], tasks, examples)
     if text and examples:
         _add_texts(opened, chosen, rollouts, notes)
     summary = summary_of(columns)
     _note(columns, summary, notes)
+    pairs = pairs_of(failures, columns.rows)
+    facts, why = facts_of(columns, tallies, feedback, pairs, steps, rollouts if text else None, text=text)
+    note = f"no texts: {why}; {HOW}" if why else ""
+    notes += [note] if note and note not in notes else []
     return Report(
         summary=summary,
         histogram=histogram_of(columns.reward),
         checks=entries,
-        pairs=pairs_of(failures, columns.rows),
+        findings=[finding.as_json() for finding in found_in(facts)],
+        pairs=pairs[:MOST_PAIRS],
         by=values,
-        drift=None if steps is None else drift_of(columns, steps),
         examples=chosen,
         provenance=provenance_of(opened),
         notes=tuple(notes),
         source=opened,
         texts={"rollouts": rollouts, "text": text},
+        shown=findings,
     )
 
 
@@ -292,11 +303,11 @@ def _note(columns: ResultColumns, summary: Mapping[str, Any], notes: list[str]) 
         notes.append(f"{fact}: shares of its variance and correlations with the rest are left out")
 
 
-def _checks(columns: ResultColumns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
+def _checks(columns: ResultColumns, feedback: pl.DataFrame) -> tuple[list[dict[str, Any]], list[Failures], list[Tally]]:
     result = columns.result
-    reasons, errors, lost = _reasons(result), _errors(result), _losses(result)
-    entries, failures, failing = [], [], []
-    for check, scores in score_columns(result, result.checks):
+    reasons, errors, lost = _reasons(result, feedback), _errors(result), _losses(result)
+    entries, failures, tallies = [], [], []
+    for place, (check, scores) in enumerate(score_columns(result, result.checks)):
         numbers = numbers_of(scores, check.coefficient, columns)
         failed = errors.get(check.name, 0)
         rate = failed / columns.rows if columns.rows else None
@@ -308,8 +319,8 @@ def _checks(columns: ResultColumns) -> tuple[list[dict[str, Any]], list[Failures
             | {"reasons": reasons.get(check.name, [])}
         )
         failures.append(failures_of(check.name, scores))
-        failing.append((scores != 1.0).fill_null(value=False))
-    return entries, failures, failing
+        tallies.append(tally_of(place, check, scores, columns))
+    return entries, failures, tallies
 
 
 def _losses(result: Result) -> dict[str, float]:
@@ -332,8 +343,8 @@ def described(check: ScoreColumn) -> dict[str, Any]:
     return fields | (points if check.role in ("gate", "penalty") else {"penalty": None})
 
 
-def _reasons(result: Result) -> dict[str, list[dict[str, Any]]]:
-    lines = result.lines("feedback").filter(pl.col("check").is_not_null()).with_row_index("line")
+def _reasons(result: Result, feedback: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    lines = feedback.filter(pl.col("check").is_not_null()).with_row_index("line")
     joints = {check.name: _JOINTS[check.type] for check in result.checks if check.type in _JOINTS}
     parts = [lines.filter(pl.col("check").is_in(list(joints)).not_())]
     for name, joint in joints.items():
@@ -369,7 +380,7 @@ def _by(
         names = [name for name in ("model", *tasks, "step") if name in result.schema]
     names = result.keys(names, "--by")
     found: dict[str, Any] = {}
-    steps = numbered(result, ["step"]) if "step" in result.schema and result.schema["step"].is_numeric() else None
+    steps = columns.keys("step") if "step" in result.schema and result.schema["step"].is_numeric() else None
     joined = set(tasks) <= {*names}
     for name in names:
         if name in tasks and joined:
@@ -378,7 +389,7 @@ def _by(
         elif name == "step" and steps is not None:
             found["step"] = by_keys(columns, steps, "step")
         else:
-            found[name] = by_keys(columns, numbered(result, [name]), "other")
+            found[name] = by_keys(columns, columns.keys(name), "other")
     return found, steps
 
 

@@ -31,7 +31,6 @@ def first_overview(index: Index) -> dict[str, Any]:
         "checks": [_check(index, at) for at in range(len(result.checks))],
         "pairs": [],
         "by": {},
-        "drift": None,
         "examples": {},
         "findings": [],
         "heat": index.heat(),

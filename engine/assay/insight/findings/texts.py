@@ -1,0 +1,161 @@
+"""What texts add to findings: what checks read on a sample of the failing rows, and which texts are duplicates."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from assay.errors import AssayError
+from assay.insight import stats
+from assay.insight.evidence.reader import CheckReader, readers_of
+from assay.insight.findings.columns import ResultColumns
+from assay.insight.findings.facts import Tally
+from assay.insight.findings.limits import LIMITS
+from assay.insight.originals import originals
+from assay.insight.results import ROW, Result
+from assay.names import COMPLETION, TEXT
+
+_OF_A_STRATUM, _IN_ALL = 1_000, 20_000
+"""Failing rows of a check and model that are read, and rows in all; also the rows that are searched for duplicates."""
+
+_SAMPLE = {"check": pl.UInt32, "row": pl.UInt32, "model": pl.UInt32, "weight": pl.Float64, "nothing": pl.Boolean}
+_READ = {"read": pl.String, "expected": pl.String, "near": pl.String, "here": pl.Boolean, "there": pl.Boolean}
+_DUPLICATES = {"row": pl.UInt32, "model": pl.UInt32, "weight": pl.Float64, "cause": pl.String}
+
+
+class Texts(NamedTuple):
+    """What the texts of a result say; None where they cannot be had.
+
+    Attributes:
+        readings: What checks read on failing rows, each row standing for ``weight`` rows: ``read``, the first gold ``expected``, how
+            they are ``near``; where the steps find ``nothing``, whether the gold is ``here``, and that of the next such row with
+            another one ``there``.
+        duplicates: Rows whose text is ``blank``, ``repeated`` in several tasks, or one of several ``copies`` in its group, each standing
+            for ``weight`` rows.
+        in_groups: Rows in groups of two or more.
+        searched: Rows that were searched for duplicates.
+        note: Why there are no texts, or ``""``.
+    """
+
+    readings: pl.DataFrame | None = None
+    duplicates: pl.DataFrame | None = None
+    in_groups: float = 0.0
+    searched: int = 0
+    note: str = ""
+
+
+def texts_of(columns: ResultColumns, tallies: Sequence[Tally], model: pl.Series, rollouts: Any) -> Texts:
+    """Read the texts of failing rows as their checks do, and search for duplicates."""
+    result, readers = columns.result, _readers(columns.result, tallies)
+    draws = stats.splitmix64(0, 0, columns.rows)
+    sample = sample_of([tally for tally in tallies if tally.place in readers], model, draws)
+    compared, share = _in_groups(columns, draws)
+    rows = pl.concat([sample["row"], compared]).unique().sort()
+    needed = dict.fromkeys(column for reader in readers.values() for column in reader.columns)
+    names = [name for name in needed if name != COMPLETION]
+    try:
+        texts, why = originals(result, rows.to_list(), names, rollouts)
+    except AssayError as error:
+        if rollouts is not None:
+            raise
+        texts, why = pl.DataFrame(), error.fact
+    if why:
+        return Texts(note=why)
+    frame = texts.join(compared.alias(ROW).to_frame(), on=ROW, how="semi").select(ROW, TEXT)
+    duplicates, in_groups = duplicates_in(columns, frame, model, share)
+    return Texts(_readings(sample, texts, readers), duplicates, in_groups, len(compared))
+
+
+def _readers(result: Result, tallies: Sequence[Tally]) -> dict[int, CheckReader]:
+    """Return what reads as the checks do of which findings compare what they read with the gold, by their place."""
+    known = readers_of(result.forms) if result.verifiers else {}
+    readers = {tally.place: known.get((tally.check.verifier, tally.check.id)) for tally in tallies if tally.failures}
+    return {place: reader for place, reader in readers.items() if reader is not None and reader.has_golds}
+
+
+def sample_of(tallies: Sequence[Tally], model: pl.Series, draws: pl.Series) -> pl.DataFrame:
+    """Choose failing rows of each check and model: those of the least draws."""
+    size = min(_OF_A_STRATUM, max(1, _IN_ALL // max(1, len(tallies) * model.n_unique())))
+    parts = [pl.DataFrame(schema=_SAMPLE)]
+    for tally in tallies:
+        assert tally.failing is not None  # noqa: S101  (of a result)
+        row = tally.failing.arg_true()
+        nothing = pl.repeat(value=False, n=len(row), eager=True) if tally.nothing is None else tally.nothing.gather(row)
+        rows = pl.DataFrame({"row": row, "model": model.gather(row), "nothing": nothing, "draw": draws.gather(row)})
+        in_all, rank = pl.len().over("model"), pl.col("draw").rank("ordinal").over("model")
+        weight = in_all / pl.min_horizontal(in_all, pl.lit(size))
+        chosen = rows.with_columns(weight=weight, rank=rank, check=tally.place).filter(pl.col("rank") <= size)
+        parts.append(chosen.select(pl.col(name).cast(dtype) for name, dtype in _SAMPLE.items()))
+    return pl.concat(parts)
+
+
+def _in_groups(columns: ResultColumns, draws: pl.Series) -> tuple[pl.Series, float]:
+    """Choose the rows that are searched for duplicates: all, or those of whole groups; and how many rows each stands for."""
+    rows = pl.int_range(columns.rows, dtype=pl.UInt32, eager=True)
+    if columns.rows <= _IN_ALL:
+        return rows, 1.0
+    if columns.group is None:
+        return rows.filter(draws.rank("ordinal") <= _IN_ALL), columns.rows / _IN_ALL
+    frame = pl.DataFrame({"row": rows, "group": columns.group.codes}).drop_nulls()
+    groups = frame.group_by("group").len("n").sort("group")
+    groups = groups.with_columns(draw=draws.head(groups.height)).sort("draw").filter(pl.col("n").cum_sum() <= _IN_ALL)
+    chosen = frame.join(groups, on="group", how="semi", maintain_order="left")["row"]
+    return chosen, columns.rows / max(1, len(chosen))
+
+
+def duplicates_in(
+    columns: ResultColumns, texts: pl.DataFrame, model: pl.Series, weight: float
+) -> tuple[pl.DataFrame, float]:
+    """Return rows whose text is a duplicate, and how many rows are in groups of two or more; each row stands for ``weight`` rows."""
+    limits, row = LIMITS["duplicates"], texts[ROW]
+    codes = {
+        name: pl.lit(None, pl.UInt32) if keys is None else keys.codes.gather(row)
+        for name, keys in (("task", columns.task), ("group", columns.group))
+    }
+    text = pl.col(TEXT).str.strip_chars()
+    frame = texts.select(pl.col(ROW).alias("row"), model.gather(row).alias("model"), text, **codes).drop_nulls(TEXT)
+    blank, is_long = pl.col(TEXT) == "", pl.col(TEXT).str.len_chars() >= limits["length"]
+    several = pl.len() * weight >= max(limits["rows"], limits["share"] * columns.rows)
+    repeated = is_long & (several & (pl.col("task").drop_nulls().n_unique() >= limits["tasks"])).over(TEXT)
+    frame = frame.with_columns(
+        pl.when(blank).then(pl.lit("blank")).when(repeated).then(pl.lit("repeated")).alias("cause"),
+    )
+    copies = is_long & pl.col("group").is_not_null() & (pl.int_range(pl.len()).over("group", TEXT) > 0)
+    cause = pl.coalesce("cause", pl.when(copies).then(pl.lit("copies"))).alias("cause")
+    found = frame.with_columns(cause).drop_nulls("cause")
+    compared = frame.filter(pl.col("group").is_not_null() & (pl.len().over("group") > 1)).height * weight
+    return found.select("row", "model", weight=pl.lit(weight), cause="cause").cast(_DUPLICATES), compared  # type: ignore[arg-type]
+
+
+def _readings(sample: pl.DataFrame, texts: pl.DataFrame, readers: Mapping[int, CheckReader]) -> pl.DataFrame:
+    by_row = {row[ROW]: row | {COMPLETION: row[TEXT]} for row in texts.iter_rows(named=True)}
+    parts = [pl.DataFrame(schema=_SAMPLE | _READ)]
+    for place, reader in readers.items():
+        own = sample.filter(pl.col("check") == place, pl.col("row").is_in(list(by_row))).sort("row")
+        parts.append(own.hstack(_read(reader, [by_row[row] for row in own["row"]], own["nothing"].to_list())))
+    return pl.concat(parts)
+
+
+def _read(reader: CheckReader, rows: Sequence[Mapping[str, Any]], nothing: Sequence[bool]) -> pl.DataFrame:
+    found = list[tuple[Any, ...]]()
+    golds = [reader.expected(row) for row in rows]
+    at_nothing = [at for at, is_nothing in enumerate(nothing) if is_nothing]
+    others = _next_other([golds[at] for at in at_nothing])
+    other_golds = dict(zip(at_nothing, others, strict=True))
+    for at, row in enumerate(rows):
+        reading = reader.read(row)
+        here = there = None
+        if at in other_golds:
+            here = any(reader.occurs(row, gold) for gold in golds[at])
+            there = any(reader.occurs(row, gold) for gold in other_golds[at])
+        found.append((reading.read, next(iter(golds[at]), None), reading.near, here, there))
+    return pl.DataFrame(found, schema=_READ, orient="row")
+
+
+def _next_other(golds: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the golds of the next row that has others, going round; none if all are equal."""
+    others: list[tuple[str, ...]] = [()] * len(golds)
+    for at in reversed(range(2 * len(golds))):
+        here, after = at % len(golds), (at + 1) % len(golds)
+        others[here] = golds[after] if golds[after] != golds[here] else others[after]
+    return others

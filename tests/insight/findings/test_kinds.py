@@ -1,0 +1,142 @@
+"""Findings: worked cases, and what each kind needs."""
+
+import json
+from functools import cache
+
+import polars as pl
+import pytest
+from cases import DATA
+
+import assay
+from assay.insight.findings.find import KINDS
+from assay.insight.findings.limits import LEVELS, MOST_FINDINGS
+
+GOLDENS = DATA / "view_goldens.json"
+
+
+@cache
+def goldens():
+    return json.loads(GOLDENS.read_text("utf-8")) if GOLDENS.exists() else {"findings": []}
+
+
+@cache
+def make():
+    names = {}
+    exec(goldens()["generator"], names)  # noqa: S102  (ours, beside the worked cases)
+    return names["make"]
+
+
+CASES = {case["name"]: case for case in goldens()["findings"]}
+
+
+@pytest.mark.skipif(not CASES, reason=f"the worked cases are not there: {GOLDENS}")
+@pytest.mark.parametrize("name", CASES)
+def test_worked_cases(name, tmp_path):
+    case = CASES[name]
+    rows, spec = make()(**case["make"])
+    rewards = scored(tmp_path, rows, spec)
+    found = assay.report(rewards).findings
+    keys = ("kind", "check", "model", "rows", "cause")
+    assert [{key: finding[key] for key in keys} for finding in found] == [
+        {key: finding[key] for key in keys} for finding in case["findings"]
+    ]
+    for finding, expected in zip(found, case["findings"], strict=True):
+        assert finding["effect"] == pytest.approx(expected["effect"], abs=1e-6)
+        assert len(finding["text"]) <= 240
+        shown = assay.show(rewards, **finding["filter"]).matching
+        assert shown == (min(finding["rows"], 50) if "row" in finding["filter"] else finding["rows"])
+
+
+def scored(folder, rows, spec):
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(folder / "rollouts.parquet")
+    out = folder / "rewards.parquet"
+    assay.score_file(folder / "rollouts.parquet", {"id": "v", **spec}, out, keep=["+completion"])
+    return out
+
+
+def found_in(folder, rows, *checks):
+    return [
+        (f["kind"], f["check"], f["rows"], f["cause"])
+        for f in assay.report(scored(folder, rows, {"checks": checks})).findings
+    ]
+
+
+RIGHT = {"id": "right", "type": "equals", "value": {"column": "answer"}, "on": [{"after": "A:"}]}
+
+
+def test_every_kind_has_a_level():
+    assert list(KINDS) == list(LEVELS)
+
+
+def answers(rows, text):
+    texts = (text(at) for at in range(rows))
+    rest = [f"{'.' * (at * 37 % 60)}\n{text}" if text else text for at, text in enumerate(texts)]
+    return [{"task_id": f"t{at}", "answer": str(at), "completion": text} for at, text in enumerate(rest)]
+
+
+@pytest.mark.parametrize(("near", "expected"), [(3, []), (6, [("near_miss", "right", 6, "begins")])])
+def test_near_misses_are_a_share_of_the_failures(near, expected, tmp_path):
+    rows = answers(100, lambda at: f"A: {at} apples" if at < near else f"A: {at if at % 2 else 5000 - at}")
+    assert found_in(tmp_path, rows, RIGHT) == expected
+
+
+def test_few_rows_tell_of_errors_and_unscored_rows_only(tmp_path):
+    rows = answers(12, lambda at: None if at < 2 else "A: no")
+    assert found_in(tmp_path, rows, RIGHT) == [("unscored", None, 2, "the completion is null")]
+
+
+def test_what_a_group_forbids_need_not_be_there(tmp_path):
+    rows = answers(200, lambda at: f"A: {at}" if at % 2 else "A: none")
+    group = {"id": "clean", "type": "none_of", "checks": [{"id": "rude", "type": "contains", "value": "damn"}]}
+    assert found_in(tmp_path, rows, RIGHT, group) == []
+
+
+def test_a_group_and_its_only_check_that_fails_are_not_redundant(tmp_path):
+    rows = answers(200, lambda at: f"A: {at}" if at % 2 else "A: none")
+    group = {
+        "id": "both",
+        "type": "all_of",
+        "checks": [{"id": "even", "type": "contains", "value": "none"}, {**RIGHT, "negate": True, "id": "wrong"}],
+    }
+    kinds = {(kind, check) for kind, check, *_ in found_in(tmp_path, rows, RIGHT, group)}
+    assert ("redundant", "both") not in kinds
+
+
+def test_without_a_provenance_there_is_no_talk_of_weights():
+    rows = [
+        {"task_id": f"t{at}", "reward": float(at % 2), "passed": True, "check/v/a": float(at % 2), "check/v/b": 1.0}
+        for at in range(100)
+    ]
+    (finding,) = assay.report(pl.DataFrame(rows)).findings
+    assert (finding["kind"], finding["check"], finding["text"]) == (
+        "saturated",
+        "b",
+        "100 % of 100 rows pass: 0 fail.",
+    )
+
+
+def test_there_are_at_most_fifty(tmp_path):
+    checks = [{"id": f"c{at}", "type": "contains", "value": f"never {at}"} for at in range(60)]
+    rewards = scored(tmp_path, answers(100, str), {"checks": checks})
+    report = assay.report(rewards, findings=3)
+    assert len(report.findings) == MOST_FINDINGS
+    assert report.markdown().count("## ▲") == 3
+
+
+def test_names_and_texts_from_data_are_cut_and_escaped(tmp_path):
+    evil = "\x1b[31m`'" + "x" * 500
+    rows = [
+        {
+            "task_id": f"t{at}",
+            "model": model,
+            "answer": "1",
+            "completion": f"{at}\nA: 1 {evil}" if model == evil else "A: 1" if at % 2 else "A: 2",
+        }
+        for at in range(40)
+        for model in (evil, "elm")
+    ]
+    finding = assay.report(scored(tmp_path, rows, {"checks": [RIGHT]})).findings[0]
+    assert (finding["kind"], finding["model"], finding["cause"]) == ("outlier", evil, "near_miss")
+    assert "\x1b" not in finding["title"] + finding["text"]
+    assert len(finding["title"]) < 100
+    assert assay.show(tmp_path / "rewards.parquet", **finding["filter"]).matching == finding["rows"]
