@@ -62,6 +62,7 @@ def test_a_size_that_is_too_small_leaves_the_overview():
     page, data = page_of(result_of(), max_size=1)
     assert (data["rows"]["rows"], data["cards"]) == ([], {})
     assert "<table" in page
+    assert "leaves no room for rows" in page
 
 
 def finding(**filters):

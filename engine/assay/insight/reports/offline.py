@@ -62,6 +62,8 @@ def page_in_file(
             break
         lines.append(line)
         data["cards"][str(card["row"])] = card
+    if index.frame.height and not lines:
+        data["notes"].append("the overview leaves no room for rows: --max-size makes some")
     while len((page := as_page(data)).encode()) > max_size and lines:  # some rows are there without the script, too
         for line in (lines.pop() for _ in range(1 + len(lines) // 20)):
             del data["cards"][str(line["row"])]

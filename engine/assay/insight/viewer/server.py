@@ -168,9 +168,8 @@ def _last(query: Query, name: str, default: str) -> str:
 
 def viewer_app(viewer: Viewer, token: str) -> Gate:
     """Return an ASGI application with the page of a viewer and its answers."""
-    from starlette.applications import Starlette
     from starlette.responses import HTMLResponse, JSONResponse
-    from starlette.routing import Route
+    from starlette.routing import Route, Router
 
     def page(request: Any) -> Any:
         del request
@@ -188,7 +187,8 @@ def viewer_app(viewer: Viewer, token: str) -> Gate:
         return Route(f"/api/{name}", endpoint)
 
     answers = {"overview": viewer.overview, "rows": viewer.rows, "row": viewer.row, "compare": viewer.compare}
-    return Gate(Starlette(routes=[Route("/", page), *(route(name, answer) for name, answer in answers.items())]), token)
+    routes = [Route("/", page), *(route(name, answer) for name, answer in answers.items())]
+    return Gate(Router(routes, redirect_slashes=False), token)
 
 
 def view(
