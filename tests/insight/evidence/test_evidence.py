@@ -244,7 +244,7 @@ def test_hostile_texts_run_through(check, on):
         on = [{"json": "first"}]
     columns = mention(mustMention=[{"text": "e"}]) | instructions("punctuation:no_comma")
     columns |= {"expected_output_schema": {"required": ["a"]}, "tools": []}
-    for text in [*hostile_texts(12), '{"a": "\\ud800"}', "\ud800", "x" * 3_000]:
+    for text in [*hostile_texts(5), '{"a": "\\ud800"}', "\ud800", "x" * 3_000]:
         for negate in (False, True):
             seen = evidence(check | ({"on": on} if on else {}) | {"negate": negate}, text, **columns)
             for one in seen.checks:
@@ -254,3 +254,29 @@ def test_hostile_texts_run_through(check, on):
                     {*one.spans}, key=lambda span: (span.start, span.end, KINDS.index(span.kind))
                 )
             json.dumps(seen.as_json())
+
+
+@pytest.mark.parametrize(
+    ("row", "fact"),
+    [
+        ({"output": "a"}, "The row has no `completion`."),
+        ({}, "The row has no `completion`."),
+        ({"completion": 5}, "Row 0: a completion is a string or a list of chat messages, not int."),
+        ({"completion": ["a"]}, "Row 0: a chat message is str, not a mapping with `role` and `content`."),
+    ],
+)
+def test_a_row_without_a_completion_is_an_error_for_people(row, fact):
+    with pytest.raises(assay.InputError) as refused:
+        assay.evidence(row, {"checks": [{"type": "contains", "value": "a"}]})
+    assert refused.value.fact == fact
+
+
+@pytest.mark.parametrize("word", [False, True])
+def test_a_phrase_is_marked_where_the_check_passes_and_only_there(word):
+    for text in hostile_texts(150):
+        for phrase in ("a", "ß", "i\u0307", "S", " ", "\n"):
+            check = {"type": "contains", "value": phrase, "word": word}
+            (one,) = evidence(check, text).checks
+            assert bool([span for span in one.spans if span.kind == "matched"]) is one.passes
+            (one,) = evidence(check | {"negate": True}, text).checks
+            assert bool(one.spans) is not one.passes

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from assay.calls.limits import is_user_error
 from assay.checks.base import Outcome
-from assay.errors import counted
+from assay.errors import ColumnsError, counted, listed
 from assay.insight.evidence.documents import evidence_document
 from assay.insight.evidence.reader import EDGES, CheckReader, reader_of
 from assay.insight.evidence.spans import GOLD, KINDS, MATCHED, MOST, READ, Mark, Scene, marks_of
@@ -18,6 +18,7 @@ from assay.steps.base import Placed
 from assay.steps.places import Place, PlacedText
 from assay.steps.sources import TOOL_CALLS, CallSource
 from assay.values.arguments import RAW
+from assay.values.rows import from_columns
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
@@ -104,6 +105,7 @@ def evidence(row: Mapping[str, Any], spec: VerifierSource, *, any_role: bool = F
         The evidence of each check. There are no spans where a check did not run or failed to, nor in calls of tools in messages.
 
     Raises:
+        InputError: The row has no completion, or it is neither a text nor messages.
         SpecError: The spec cannot be used.
 
     Example:
@@ -114,6 +116,9 @@ def evidence(row: Mapping[str, Any], spec: VerifierSource, *, any_role: bool = F
         ('18 dollars.', ('18',), 'begins', (Span(start=3, end=14, kind='read'),))
     """
     verifiers = load_verifiers(spec)
+    if COMPLETION not in row:
+        raise ColumnsError("The row has no `completion`.", f"It has {listed(list(row))}." if row else "")
+    from_columns({COMPLETION: [row[COMPLETION]]})  # it raises for what is no completion
     read, outcomes = row_outcomes(row, verifiers, any_role=any_role)
     checks, sources = [], dict[str, str]()
     for at, verifier in enumerate(verifiers):
