@@ -114,7 +114,7 @@ def test_numbers_stay_whole_and_lines_fit(desk, numbers, line, width, terminal):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_terminal_sees_of_a_report_what_matters(desk, width):
     text = io.StringIO()
-    document = brief_document(assay.report(desk / "v.parquet").as_json())
+    document = brief_document(assay.report(desk / "v.parquet").as_json(), 8)
     print_document(Console(file=text, width=width, force_terminal=True, color_system=None), document)
     shown = text.getvalue()
     assert max(map(len, shown.splitlines())) <= width

@@ -86,7 +86,20 @@ def test_frames_have_the_numbers_of_the_report(report):
     steps = report.frame("steps")
     assert steps.columns[:4] == ["step", "rows", "scored", "mean"]
     assert steps["step"].to_list() == list(range(6))
-    assert report.frame("findings").columns[:3] == ["kind", "level", "check"]
+
+
+def test_findings_are_a_table_and_say_how_to_show_their_rows():
+    spec = {"checks": [*SPEC["checks"], {"id": "dead", "type": "contains", "value": "zebra"}]}
+    rewards = assay.score(ROWS * 4, spec, keep="*")
+    report = assay.report(rewards)
+    findings = report.frame("findings")
+    assert findings.columns[:6] == ["kind", "level", "check", "model", "rows", "of"]
+    assert ("dead", "dead", 192, 192) in findings.select("kind", "check", "rows", "of").rows()
+    assert "assay.show(result, failed=[&#x27;dead&#x27;])" in report._repr_html_()
+    assert (
+        "&lt;/text&gt;" in dataclasses.replace(report, findings=[report.findings[0] | {"title": HOSTILE}])._repr_html_()
+    )
+    assert assay.show(rewards, failed=["dead"]).matching == 192
 
 
 @each(

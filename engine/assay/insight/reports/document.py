@@ -33,10 +33,15 @@ def report_document(report: Mapping[str, Any], findings: int) -> Document:
     return Document(title(report), blocks)
 
 
-def brief_document(report: Mapping[str, Any], findings: int, *, tables: bool = True) -> Document:
+def brief_document(
+    report: Mapping[str, Any], findings: int, *, tables: bool = True, in_notebook: bool = False
+) -> Document:
     """Return what a terminal shows of a report: facts, what needs a look, with the commands that show the rows, and checks."""
     checks = _checks(report) if tables else []
-    return Document(title(report), [Lines([title(report)]), *_head(report, findings), *checks, *_notes(report)])
+    return Document(
+        title(report),
+        [Lines([title(report)]), *_head(report, findings, in_notebook=in_notebook), *checks, *_notes(report)],
+    )
 
 
 def multiline(text: str, most: int | None) -> str:
@@ -79,7 +84,13 @@ def _in_shell(word: str) -> str:
     return f'"{word}"' if quoted != word and not {*word} & {*'"$`\\!'} and word.isprintable() else quoted
 
 
-def _head(report: Mapping[str, Any], findings: int) -> Iterator[Lines | Quote]:
+def call_of(finding: Mapping[str, Any]) -> str:
+    """Return the call in Python that shows the rows of a finding."""
+    words = [f"{name}={values[:_ROWS]!r}" for name, values in finding["filter"].items()]
+    return f"assay.show({', '.join(['result', *words])})"
+
+
+def _head(report: Mapping[str, Any], findings: int, *, in_notebook: bool = False) -> Iterator[Lines | Quote]:
     summary = report["summary"]
     facts = [f"mean reward {number(summary['mean'])} {interval(summary['ci95'])}".rstrip()]
     facts.append(f"pass {percent(summary['pass_rate'])} {interval(summary['pass_rate_ci95'], of_shares=True)}".rstrip())
@@ -88,9 +99,10 @@ def _head(report: Mapping[str, Any], findings: int) -> Iterator[Lines | Quote]:
     yield Lines([" · ".join(headline(report)), " · ".join(facts)])
     for finding in report["findings"][:findings]:
         yield Lines([finding["text"]], f"▲ {finding['title']}")
-        yield Quote(command_of(finding, report["provenance"]["name"]))
+        yield Quote(call_of(finding) if in_notebook else command_of(finding, report["provenance"]["name"]))
     if (more := len(report["findings"]) - findings) > 0:
-        yield Lines([f"… {counted(more, 'more finding')}: --findings {len(report['findings'])}"])
+        how = "findings=" if in_notebook else "--findings "
+        yield Lines([f"… {counted(more, 'more finding')}: {how}{len(report['findings'])}"])
 
 
 def _filled(columns: Mapping[str, bool], rows: Sequence[Sequence[str]], **options: Any) -> list[Table]:

@@ -162,7 +162,7 @@ class Report(Displayed):
         for kind in kinds:
             with contextlib.suppress(AssayError):  # the file may be gone since
                 charts.append(self.chart(kind).svg)
-        return notebook_html(brief_document(self.as_json(), self.shown), charts)
+        return notebook_html(brief_document(self.as_json(), self.shown, in_notebook=True), charts)
 
     def chart(self, kind: ChartKind) -> Chart:
         """Return a chart, which notebooks show and ``save`` writes.
