@@ -210,6 +210,8 @@ def test_the_policy_holds_for_what_would_come_in(page):
         ("#text=WHAT%20WE%20wanted", 12, 0, "12 rows, 1–12 shown"),
         ("#reason=" + quote("does not equal …"), 50, 1, "60 rows, 1–50 shown"),
         ("#where=reward%20%3E%200", 0, None, "0 rows; a condition needs `assay view`"),
+        ("#where=" + quote("strpos(feedback, 'right: does not equal') > 0"), 50, 1, "60 rows, 1–50 shown"),
+        ("#where=reward%20IS%20NOT%20NULL&model=elm", 50, 1, "60 rows, 1–50 shown"),
         ("#row=7&check=brief", 50, 7, "120 rows, 1–50 shown"),
         ("#row=500", 50, None, "120 rows, 1–50 shown"),
     ],
@@ -549,3 +551,6 @@ def test_nothing_is_wider_or_higher_than_a_sheet(page):
     page.show(width, height, media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert max(page.evaluate("[...document.querySelectorAll('svg')].map((svg) => svg.clientHeight)")) <= height
+    assert page.evaluate(
+        "[...document.querySelectorAll('svg *')].every((part) => part.closest('title, desc') || part.checkVisibility())"
+    )

@@ -70,10 +70,24 @@ const textOf = (row) => {
     .join("\n").toLowerCase();
 };
 
+const linesOf = (row, column) => {
+  const card = page.cards[row.row];
+  return [...card.checks.filter((check) => check[column]).map((check) => `${check.check}: ${check[column]}`), ...card[column]].join("\n");
+};
+
+/** Read a condition that findings write: that a column has some words, or that there is a reward. Others need a server. */
+function conditionOf(sql) {
+  if (sql === "reward IS NOT NULL") return { words: "scored", holds: (row) => row.reward !== null };
+  const [, column, quoted] = /^strpos\((feedback|error), '((?:[^']|'')*)'\) > 0$/.exec(sql) ?? [];
+  if (!column) return null;
+  const part = quoted.replaceAll("''", "'");
+  return { words: `${column} has ${label(part)}`, holds: (row) => linesOf(row, column).includes(part) };
+}
+
 const TESTS = {
   failed: (row, name) => isFailure(row.scores[placeOf.get(name)] ?? null),
   passed: (row, name) => row.scores[placeOf.get(name)] === 1,
-  where: () => false,
+  where: (row, sql) => conditionOf(sql)?.holds(row) ?? false,
   text: (row, words) => textOf(row).includes(words.toLowerCase()),
   task: (row, value) => { const parts = keyed(row, about.tasks); return parts.join(", ") === value || parts.includes(value); },
   model: (row, value) => String(row.key.model ?? null) === value,
@@ -81,11 +95,7 @@ const TESTS = {
   state: (row, value) => row.state === value,
   bin: (row, value) => row.reward !== null && binOf(row.reward) === Number(value),
   rows: (row, value) => value.split(",").includes(String(row.row)),
-  reason: (row, template) => {
-    const isOf = ofTemplate(template);
-    const card = page.cards[row.row];
-    return [...card.checks.flatMap((check) => `${check.feedback}\n${check.error}`.split("\n")), ...card.feedback, ...card.error].some((line) => isOf.test(line));
-  },
+  reason: (row, template) => ofTemplate(template).test(`${linesOf(row, "feedback")}\n${linesOf(row, "error")}`),
 };
 
 const ANY = new Set(["model", "task", "step", "state", "bin", "rows", "reason"]); // of several values one is enough
@@ -186,18 +196,20 @@ const work = h("div", { class: "work" });
 const list = h("div", { class: "panel list", "aria-label": "List of rows", role: "region" });
 const one = h("div", { class: "panel row", "aria-label": "Row", role: "region" });
 const search = h("input", { type: "search", "aria-label": "Search texts and tasks", placeholder: "Search texts and tasks  /", autocomplete: "off", spellcheck: "false" });
-const chips = h("span", { class: "bar" });
+const chips = h("span", { class: "tools" });
 const filters = h("select", { "aria-label": "Add a filter" });
 const table = h("table", {});
 const status = h("p", { role: "status", class: "quiet" });
 const pages = h("span", { class: "turns" });
 const spokenRow = h("p", { class: "spoken", "aria-live": "polite" });
-list.append(h("div", { class: "bar" }, search, filters), chips, h("div", { class: "scroll", tabindex: "-1" }, table), h("div", { class: "pages" }, status, pages));
+list.append(h("div", { class: "tools" }, search, filters), chips, h("div", { class: "scroll", tabindex: "-1" }, table), h("div", { class: "pages" }, status, pages));
 work.append(list, one, spokenRow);
 
 const NAMES = { failed: "fails", passed: "passes", where: "where", text: "text", task: "task =", model: "model =", step: "step =", state: "", bin: "reward", reason: "reason", rows: "rows" };
 
 function wordsOf(name, value) {
+  const condition = name === "where" ? conditionOf(value) : null;
+  if (condition) return condition.words;
   if (name !== "bin") return `${NAMES[name]} ${label(value)}`.trim();
   const [low, high] = about.range;
   const end = (at) => Number((low + ((high - low) * at) / about.bins).toPrecision(4));
@@ -272,7 +284,7 @@ function drawCounts(state, answer) {
   const of = isServer && answer.matching < about.rows ? ` of ${count(about.rows)}` : "";
   const held = isServer ? about.rows : page.rows.rows.length;
   const sample = held < about.rows ? ` · this file has ${count(held)} of ${count(about.rows)} rows` : "";
-  const where = !isServer && state.has("where") ? "; a condition needs `assay view`" : "";
+  const where = !isServer && state.getAll("where").some((sql) => !conditionOf(sql)) ? "; a condition needs `assay view`" : "";
   status.textContent = `${counted(answer.matching, "row")}${of}${scanned}${shown}${where}${sample}`;
   pages.replaceChildren(
     offset > 0 ? h("a", { href: address(state, { offset: Math.max(0, offset - PAGE) || null, row: null }) }, "← earlier") : "",
