@@ -60,7 +60,7 @@ def test_a_wheel_carries_the_samples_and_the_presets(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"assay/samples/{name}" for name in ("refund-quality.json", "rollouts.jsonl", "tasks.jsonl")} <= names
     assert {"assay/py.typed", "assay/loading/presets/trl.json"} <= names
-    assert {f"assay/insight/reports/report.{ending}" for ending in ("html.j2", "css", "js")} <= names
+    assert {f"assay/insight/reports/{name}" for name in ("page.html.j2", "page.css", "page.js", "texts.js")} <= names
 
 
 @pytest.mark.parametrize("name", ["verifier.yaml", "my refunds: 1.yml"])
