@@ -8,12 +8,12 @@ import hmac
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from typing import Any
 
 from assay.adapters.reward_server import serve
-from assay.errors import AssayError, UsageError
+from assay.errors import Abandoned, AssayError, UsageError
 from assay.insight.diffing import diff
 from assay.insight.reports.offline import page_data
 from assay.insight.reports.page import as_page, policy
@@ -24,6 +24,9 @@ from assay.writing.progress import Progress
 
 _HOST = "127.0.0.1"
 _TOKEN_BYTES = 16
+_PATIENCE = 2.0
+"""Seconds that the reading of a result has to end."""
+
 _PAIR = 2
 _SAME = ("same-origin", "none", "")
 
@@ -94,6 +97,9 @@ class Viewer:
     Args:
         sources: Results; of two, the difference is shown, too.
         rollouts: The rollouts that were scored, if they are not where the results say.
+
+    Attributes:
+        has_ended: Set it to read no further.
     """
 
     def __init__(self, sources: Sequence[Any], rollouts: Any = None) -> None:
@@ -102,14 +108,14 @@ class Viewer:
         self._comparing = threading.Lock()
         self._differences: dict[tuple[int, int], dict[str, Any]] = {}
         self._notes: list[str] = []
+        self.has_ended = threading.Event()
 
     def read(self, progress: Reporting = nullcontext) -> None:
         """Read the results, and report the rows that have been read of those there are; then compare them, and report on each."""
-        rows, before = sum(result.rows for result in self.results), 0
-        with progress() as tell:
-            for viewed in self._viewed:
-                viewed.read(lambda done, before=before: tell and tell(before + done, rows))  # type: ignore[misc]
-                before += viewed.result.rows
+        with suppress(Abandoned), progress() as tell:
+            self._read_indexes(tell or (lambda *_: None))
+        if self.has_ended.is_set():
+            return
         if len(self.results) == _PAIR:
             try:
                 self._between(0, 1)
@@ -117,6 +123,18 @@ class Viewer:
                 self._notes.append(error.fact)
         for viewed in self._viewed:
             viewed.report()
+
+    def _read_indexes(self, tell: Progress) -> None:
+        rows, before = sum(result.rows for result in self.results), 0
+
+        def reached(done: int) -> None:
+            if self.has_ended.is_set():
+                raise Abandoned
+            tell(before + done, rows)
+
+        for viewed in self._viewed:
+            viewed.read(reached)
+            before += viewed.result.rows
 
     def page(self) -> str:
         """Return the page: what is known by now."""
@@ -220,9 +238,16 @@ def view(
     viewer = Viewer(sources, rollouts)
     app = viewer_app(viewer, token)
 
+    reading = threading.Thread(target=viewer.read, args=(progress,), daemon=True)
+
     def listening(address: str) -> None:
         app.port = int(address.rpartition(":")[2])
-        threading.Thread(target=viewer.read, args=(progress,), daemon=True).start()
+        reading.start()
         tell(f"{address}/{token}/")
 
-    serve(app, host=_HOST, port=port, token=token, tell=listening)
+    try:
+        serve(app, host=_HOST, port=port, token=token, tell=listening)
+    finally:
+        viewer.has_ended.set()
+        if reading.ident is not None:  # a terminal gets back what a progress bar has changed
+            reading.join(_PATIENCE)
