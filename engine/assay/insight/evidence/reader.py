@@ -31,7 +31,7 @@ _NEAR = ("equals", "number", "math")
 
 
 @dataclass(frozen=True)
-class Reading:
+class CheckReading:
     """What a check reads on a row.
 
     Attributes:
@@ -134,12 +134,12 @@ class CheckReader:
             return [*(split.row(gold) or ())]
         return [*map(gold_text, gold)] if isinstance(gold, list) else [gold_text(gold)]
 
-    def read(self, row: Mapping[str, Any], *, passes: bool = False) -> Reading:
+    def read(self, row: Mapping[str, Any], *, passes: bool = False) -> CheckReading:
         """Return what it reads on a row with the text of its completion."""
         subject, expected = self.value(row), self.expected(row)
         read = self.compared(subject.value, expected)
         is_near = read is not None and not passes and not self.spec.negate and self.type in _NEAR
-        return Reading(read, bool(subject.nothing), expected, near(read or "", *expected) if is_near else None)
+        return CheckReading(read, bool(subject.nothing), expected, near(read or "", *expected) if is_near else None)
 
     def compared(self, value: Any, expected: Sequence[str]) -> str | None:
         """Return the text that it compares, given what its steps make."""
@@ -156,14 +156,11 @@ class CheckReader:
 
     def edge(self, value: str, expected: Sequence[str]) -> tuple[int, int]:
         """Return the part of a text that ``starts_with`` or ``ends_with`` compares: as long as the gold that holds, else the longest."""
-        strips = self._strips
-        golds = [gold.strip() if strips else gold for gold in expected]
-        size = max(map(len, self.held(value, golds) or golds), default=0)
-        start = len(value) - len(value.lstrip()) if strips else 0
-        end = len(value.rstrip()) if strips else len(value)
-        if self.type == "ends_with":
-            return max(start, end - size), end
-        return min(start, end), max(min(start + size, end), min(start, end))
+        inner, *golds = (text.strip() if self._strips else text for text in (value, *expected))
+        size = min(max(map(len, self.held(value, golds) or golds), default=0), len(inner))
+        start = value.find(inner)
+        end = start + len(inner)
+        return (end - size, end) if self.type == "ends_with" else (start, start + size)
 
     def gold_places(self, text: str, gold: str) -> Iterator[tuple[int, int]]:
         """Yield where a gold stands in a text by itself; in lower case, where case does not matter, in ``text.lower()``."""
