@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from cases import HELPERS
+from cases import HELPERS, sized
 from waiting import PATIENCE, until, waiting_at
 
 import assay
@@ -43,7 +43,7 @@ def cluster():
     nodes = Cluster(
         initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, "_system_config": _QUICK}
     )
-    others = [nodes.add_node(num_cpus=1) for _ in range(2)]
+    others = [nodes.add_node(num_cpus=1) for _ in range(sized(2, 1))]
     ray.init(address=nodes.address, log_to_driver=False, logging_level="CRITICAL")
     nodes.others = others
     yield nodes
