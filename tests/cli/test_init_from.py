@@ -2,10 +2,12 @@
 
 import json
 import shlex
+from itertools import cycle, product
 from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import LONG
 from typer.testing import CliRunner
 
 import assay
@@ -34,8 +36,11 @@ SOURCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-@pytest.mark.parametrize("name", SOURCES)
+SUFFIXES = ("jsonl", "parquet")
+CASES = [*product(SOURCES, SUFFIXES)] if LONG else [*zip(SOURCES, cycle(SUFFIXES), strict=False)]
+
+
+@pytest.mark.parametrize(("name", "suffix"), CASES)
 def test_the_spec_loads_and_the_command_works(tmp_path, monkeypatch, name, suffix):
     monkeypatch.chdir(tmp_path)
     rows, word = SOURCES[name]

@@ -69,15 +69,6 @@ def open_standard_streams() -> None:
                     os.close(descriptor)
 
 
-def signal_at_end_of(pipe: int) -> None:
-    """Let the system end this process when nobody holds the other end of a pipe, even while a function keeps the interpreter busy."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        import fcntl
-
-        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)  # SIGIO, which ends a process
-
-
 def silence(descriptors: Iterable[int]) -> None:
     """Let what is written to descriptors go nowhere."""
     with contextlib.suppress(OSError):  # no null device, or no descriptor left
