@@ -457,6 +457,12 @@ def test_nothing_is_wider_than_a_phone(browser, urls, name, address):
     browser.open(urls[name])
     go(browser, address)
     assert browser.evaluate("document.documentElement.scrollWidth") <= PHONE
+    outside = """[...document.querySelectorAll("svg")].flatMap((svg) => {
+      const { left, right } = svg.getBoundingClientRect();
+      const boxes = [...svg.querySelectorAll("text")].map((text) => [text.getBoundingClientRect(), text.textContent]);
+      return boxes.filter(([box]) => box.left < left - 1 || box.right > right + 1).map(([, words]) => words);
+    })"""
+    assert browser.evaluate(outside) == []
     sizes = "[...document.querySelectorAll('svg text')].map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"
     assert min(browser.evaluate(sizes)) >= 9
 

@@ -278,6 +278,23 @@ def test_rates_of_tasks_with_one_row_have_wilsons_interval():
     assert found.summary["ci95"] == pytest.approx(stats.wilson(40, 50))
 
 
+def test_steps_have_the_pass_rates_of_checks_and_the_share_of_flat_groups():
+    rows = [  # task, step, reward, a, b
+        ("t1", 1, 1.0, 1.0, 0.0),
+        ("t1", 1, 0.0, 0.0, 0.0),
+        ("t2", 1, 0.5, 1.0, 0.5),
+        ("t2", 1, 0.5, 1.0, None),
+        ("t3", 2, 0.5, None, 1.0),
+        ("t3", None, 0.5, 1.0, 1.0),
+    ]
+    frame = pl.DataFrame(rows, schema=["task_id", "step", "reward", "check/v/a", "check/v/b"], orient="row")
+    steps = assay.report(frame).by["step"]["entries"]
+    assert [(entry["of"]["step"], entry["flat"], entry["checks"]) for entry in steps[:2]] == [
+        (1, 0.5, [0.75, 0.0]),
+        (2, None, [None, 1.0]),
+    ]
+
+
 def test_the_worst_tasks_and_the_best_are_told_of_and_steps_are_joined():
     rows = [(f"t{at:03}", at, at / 1000, at) for at in range(900)]
     frame = pl.DataFrame(rows, schema=["task_id", "step", "reward", "number"], orient="row")

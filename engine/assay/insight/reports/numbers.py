@@ -9,10 +9,11 @@ import polars as pl
 
 from assay.insight import stats
 from assay.insight.findings.columns import Keys, ResultColumns, centred, deviations, mean_of, product
+from assay.insight.findings.facts import Tally
 from assay.insight.stats import finite, ratio
 
 _BINS = 20
-_MOST_VALUES, _WORST, _BEST, _MOST_POINTS = 50, 20, 5, 200
+_MOST_VALUES, _WORST, _BEST, _MOST_POINTS, _MOST_CHECKS = 50, 20, 5, 200, 24
 
 
 def histogram_of(rewards: pl.Series) -> dict[str, Any]:
@@ -103,7 +104,7 @@ def by_keys(columns: ResultColumns, keys: Keys, kind: str) -> dict[str, Any]:
     optional = {"passed": columns.passed, "error": columns.failed, "length": columns.length}
     frame |= {name: series for name, series in optional.items() if series is not None}
     table = pl.DataFrame(frame).filter(pl.col("key").is_not_null())
-    size = max(1, math.ceil(keys.values.height / _MOST_POINTS)) if kind == "step" else 1
+    size = _joined_steps(keys) if kind == "step" else 1
     table = table.with_columns(pl.col("key") // size) if size > 1 else table
     reward = pl.col("reward")
     numbers = [pl.len().alias("rows"), reward.count().alias("scored"), reward.sum().alias("sum")]
@@ -119,6 +120,37 @@ def by_keys(columns: ResultColumns, keys: Keys, kind: str) -> dict[str, Any]:
     intervals = {} if kind == "task" else _intervals(columns, keys, size, found["key"])
     entries = [_entry(row, keys, size, intervals) for row in found.iter_rows(named=True)]
     return {"columns": list(keys.names), "values": total, "entries": entries}
+
+
+def _joined_steps(steps: Keys) -> int:
+    return max(1, math.ceil(steps.values.height / _MOST_POINTS))
+
+
+def add_to_steps(
+    entries: Sequence[dict[str, Any]], steps: Keys, columns: ResultColumns, checks: Sequence[Tally]
+) -> None:
+    """Add to the entries of steps the share of groups that are ``flat``, and the pass rates of the first 24 ``checks``."""
+    codes = steps.codes // _joined_steps(steps)
+    unknown: list[float | None] = [None] * len(entries)
+    lines = [_means(codes, check.passing(columns.reward)) for check in checks[:_MOST_CHECKS]]
+    lines += [unknown for _ in checks[_MOST_CHECKS:]]
+    flat = unknown if columns.group is None else _flat_groups_of(codes, columns.group.codes, columns.reward)
+    for entry, share, *rates in zip(entries, flat, *lines, strict=True):
+        entry |= {"flat": share, "checks": rates}
+
+
+def _flat_groups_of(steps: pl.Series, groups: pl.Series, rewards: pl.Series) -> list[float | None]:
+    reward = pl.col("reward")
+    frame = pl.DataFrame({"step": steps, "group": groups, "reward": rewards}).drop_nulls("group")
+    ends = frame.group_by("step", "group").agg(reward.count().alias("rows"), flat=reward.min() == reward.max())
+    compared = ends.select("step", pl.when(pl.col("rows") > 1).then("flat").cast(pl.Float64))
+    every = pl.DataFrame({"step": steps.unique()}).join(compared, on="step", how="left")
+    return _means(every["step"], every["flat"])
+
+
+def _means(steps: pl.Series, values: pl.Series) -> list[float | None]:
+    frame = pl.DataFrame({"step": steps, "value": values}).drop_nulls("step")
+    return frame.group_by("step").agg(pl.col("value").mean()).sort("step")["value"].to_list()
 
 
 def _kept(found: pl.DataFrame, kind: str) -> pl.DataFrame:

@@ -51,6 +51,7 @@ const filtered = (state, changes) => address(state, { offset: null, row: null, .
 // ---- rows, from the file or from the server ----
 
 const keyed = (row, names) => names.filter((name) => name in row.key).map((name) => String(row.key[name]));
+const differing = (row, from) => keyed(row, ["model", "step"].filter((name) => row.key[name] !== from.key[name]));
 const isFailure = (score) => score !== null && score !== 1;
 const MOST_COLUMNS = 12; // of checks in the list
 const placeOf = new Map(about.checks.map((check, at) => [check.name, at]));
@@ -312,7 +313,7 @@ function drawRow(state, card, rowNumber) {
   spokenRow.textContent = printable([`Row ${whole(card.row)}`, place, ...card.checks.filter((entry) => entry.passes === false).map((entry) => `fails ${label(entry.check)}`)].filter(Boolean).join(", "));
   one.replaceChildren(...[
     h("h2", {}, h("a", { class: "back", href: address(state, { row: null, check: null }) }, "← rows"), `Row ${whole(card.row)}`,
-      h("span", {}, [...Object.values(card.key).map(label), `reward ${number(card.reward)}`, card.state].join(" · ")),
+      h("span", {}, [...Object.entries(card.key).map(([name, value]) => (name === "step" ? `step ${label(value)}` : label(value))), `reward ${number(card.reward)}`, card.state].join(" · ")),
       h("span", { class: "turns" },
         h("button", { id: "earlier", "aria-label": "Previous row", title: "Previous row (←)", click: () => move(-1) }, "←"),
         h("button", { id: "later", "aria-label": "Next row", title: "Next row (→)", click: () => move(1) }, "→"),
@@ -327,7 +328,7 @@ function drawRow(state, card, rowNumber) {
     ...[...card.feedback, ...card.error].map((line) => h("p", { class: "quiet" }, line)),
     Object.keys(card.gold).length > 0 && h("dl", {}, Object.entries(card.gold).flatMap(([name, gold]) => [h("dt", {}, `gold: ${label(name)}`), h("dd", { class: "mono" }, cut(gold, 1000))])),
     card.same_task?.length > 0 && h("p", {}, h("span", { class: "quiet" }, "Same task: "), card.same_task.flatMap((other, n) => [n > 0 && " · ",
-      h("a", { href: address(state, { row: other.row }) }, keyed(other, ["model", "step"]).map(label).join(", ") || `row ${whole(other.row)}`, ` ${number(other.reward)}`)])),
+      h("a", { href: address(state, { row: other.row }) }, differing(other, card).map(label).join(", ") || `row ${whole(other.row)}`, ` ${number(other.reward)}`)])),
   ].filter(Boolean));
 }
 

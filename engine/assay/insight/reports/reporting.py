@@ -25,6 +25,7 @@ from assay.insight.reports.numbers import (
     MOST_PAIRED,
     MOST_PAIRS,
     Failures,
+    add_to_steps,
     by_keys,
     failures_of,
     histogram_of,
@@ -256,6 +257,8 @@ def report(
     entries, failures, tallies = _checks(columns, feedback)
     columns = replace(columns)  # without what is remembered for the checks, as large as the columns
     values, steps = _by(columns, tasks, None if by is None else names_of(by))
+    if steps is not None and "step" in values:
+        add_to_steps(values["step"]["entries"], steps, columns, tallies)
     chosen = _examples(columns, [tally.failing for tally in tallies if tally.failing is not None], tasks, examples)
     if text and examples:
         _add_texts(opened, chosen, rollouts, notes)

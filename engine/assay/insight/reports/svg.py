@@ -74,7 +74,7 @@ def trend(
         ends: The first and the last place on the horizontal axis.
         span: The least and the greatest value, for people.
     """
-    width, left, right, top, bottom = 150, 42, 4, 8, 50
+    width, left, right, top, bottom = 156, 48, 4, 8, 50
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = (bottom - top) / (high - low) if 0 < high - low < math.inf else 0.0
