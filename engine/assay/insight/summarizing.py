@@ -36,8 +36,7 @@ def summarize(result: Any, *, by: Sequence[str] | str = ()) -> Summary:
         >>> import assay
         >>> frame = assay.score([{"completion": "no"}], {"checks": [{"type": "contains", "value": "refund"}]})
         >>> assay.summarize(frame)
-        1 row · mean reward 0.0000 · pass rate 0.0%
-          contains  0.0000  1 failure  1× does not contain "refund"
+        <Summary: 1 row · mean reward 0 · pass rate 0 %>
     """
     opened = open_result(result)
     names = opened.keys([by] if isinstance(by, str) else by, "--by")

@@ -203,7 +203,7 @@ class Tripwires:
         >>> import assay
         >>> wires = assay.Tripwires()
         >>> [alert.said for alert in wires.update([0.0] * 64, step=7)]
-        ['64 of 64 scored rows have reward 0.0 (100.0 %)']
+        ['64 of 64 scored rows have reward 0.0 (100 %)']
         >>> wires.update([0.0] * 64, step=8)
         []
     """
