@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 from waiting import PATIENCE
 
@@ -20,6 +21,7 @@ from assay.errors import printable
 from assay.scoring.summary import CheckSummary, Summary
 from assay.spec.listing import as_json, listing
 from assay.system.stdout import open_console
+from assay.testing import hostile_texts
 from assay.writing.documents import Table
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
@@ -313,6 +315,21 @@ def test_rows_beyond_those_shown_are_counted():
     assert printed(many, 80).splitlines()[-2:] == ["59", "… 40 rows: --json"]
     assert printed(many, 80, rows=None).splitlines()[-1] == "99"
     assert "… 4,700 more" in printed(Table({"n": False}, [["x" * 5_000]]), 80)
+
+
+def test_a_list_of_names_and_values_has_all_columns():
+    wide = Table(dict.fromkeys(map(str, range(40)), True), [["0.526"] * 40] * 31, spare=("3", "4"))
+    found = printed(wide, 100).splitlines()
+    assert [line.split() for line in found[:40]] == [[str(at), "0.526"] for at in range(40)]
+    assert found[-1] == "… 1 row: --json"
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_hostile_texts_fit_in_a_table(width):
+    texts = [text for text in hostile_texts(300) if text]
+    found = printed(Table({"a": False, "b": False}, [[text, text] for text in texts]), width, rows=None)
+    assert all(char.isprintable() or char == "\n" for char in found)
+    assert max(map(cell_len, found.splitlines())) <= width
 
 
 def test_a_table_without_rows_has_its_headings():

@@ -30,8 +30,8 @@ _LEAST_WIDTH = 16
 """Columns of the terminal that names and texts may have at least."""
 _CELL, _LINE, _QUOTED = 300, 2_000, 400
 """Characters of a cell, a line and a quoted text that are shown."""
-_ROWS = 60
-"""Rows of a table that are shown."""
+_ROWS, _STACKED = 60, 30
+"""Rows of a table that are shown, and of one that is a list of names and values."""
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
@@ -109,6 +109,7 @@ def print_table(console: Console, table: Table, *, rows: int | None = _ROWS) -> 
         left_out.append(spare.pop(0))
         del columns[left_out[-1]]
     if widths is None:
+        left_out, shown = [], shown if rows is None else shown[:_STACKED]
         _print_stacked(console, table, shown)
     else:
         for at, row in enumerate(zip(*columns.values(), strict=True)):
@@ -117,7 +118,7 @@ def print_table(console: Console, table: Table, *, rows: int | None = _ROWS) -> 
     if (more := len(table.rows) - len(shown)) > 0:
         left_out.append(counted(more, "row"))
     if left_out:
-        print_line(console, (f"… {', '.join(map(printable, left_out))}: --json", "dim"))
+        print_folded(console, (f"… {', '.join(map(printable, left_out))}: --json", "dim"))
 
 
 def _widths(table: Table, columns: Mapping[str, Sequence[str]], room: int) -> list[int] | None:

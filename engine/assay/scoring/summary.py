@@ -149,7 +149,8 @@ class CheckSummary:
             is_alone = len(examples) == 1 and examples[0]["rows"] == reason["rows"]
             lines.append(_times(reason["rows"], examples[0]["reason"] if is_alone else reason["template"]))
             if len(lines) == 1 and not is_alone:
-                lines += [f"  {_times(example['rows'], example['reason'])}" for example in examples]
+                often = [*examples[:1], *(example for example in examples[1:] if example["rows"] > 1)]
+                lines += [f"  {_times(example['rows'], example['reason'])}" for example in often]
         return "\n".join([*lines, *([f"… {more:,} more"] if (more := len(shown) - _TEMPLATES) > 0 else [])])
 
     def as_json(self) -> dict[str, Any]:
