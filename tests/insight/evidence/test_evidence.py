@@ -1,6 +1,8 @@
 """Where the evidence for a verdict is, for every type of check and of step."""
 
+import doctest
 import json
+import sys
 
 import pytest
 from cases import DATA
@@ -280,3 +282,8 @@ def test_a_phrase_is_marked_where_the_check_passes_and_only_there(word):
             assert bool([span for span in one.spans if span.kind == "matched"]) is one.passes
             (one,) = evidence(check | {"negate": True}, text).checks
             assert bool(one.spans) is not one.passes
+
+
+def test_the_example_of_the_documentation_holds():
+    result = doctest.testmod(sys.modules[assay.evidence.__module__])
+    assert (result.attempted > 0, result.failed) == (True, 0)
