@@ -6,6 +6,7 @@ from top to bottom:
 * a block whose first line is ``# name.ext``, or that follows ``<!-- file: name.ext -->``, is written to that file;
 * a ``python`` block runs as a program of its own;
 * of a ``sh`` block the lines that begin with ``assay`` run; ``# exit 3`` at their end says that they end with that code;
+  ``assay view`` until it answers at the address that it prints;
 * an ``output`` block that follows is what all of that prints.
 """
 
@@ -17,6 +18,7 @@ import re
 import runpy
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NoReturn, TextIO
+from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -116,7 +119,7 @@ def runs(block: Block) -> bool:
 def comparable(output: str) -> str:
     """Printed text without what differs from run to run."""
     lines = (line.rstrip() for line in output.strip("\n").splitlines())
-    return re.sub(r"[\d,]+ rows/s", "N rows/s", "\n".join(lines))
+    return re.sub(r"[\d,]+ rows/s|(?<=//127\.0\.0\.1:)\d+/\S+", "N", "\n".join(lines))
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,8 @@ def _run_command(command: str) -> None:
     words = list(lexer)
     if any(set(word) <= set("|<>&;()") for word in words if word):
         ended, printed = _in_shell(command)
+    elif words[1] == "view":
+        ended, printed = _until_it_answers(words[1:])
     else:
         ended, printed = _in_process(words[1:])
     print(printed, end="")  # noqa: T201  (captured)
@@ -258,6 +263,20 @@ def _in_process(arguments: list[str]) -> tuple[int, str]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output
+
+
+def _until_it_answers(arguments: list[str]) -> tuple[int, str]:
+    """Run a server until its address answers; then interrupt it, as Ctrl-C does."""
+    command = [sys.executable, "-W", "error", "-m", "assay", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline()
+        try:
+            urlopen(address.strip()).close()  # noqa: S310  (the command has printed it)
+        finally:
+            server.send_signal(signal.SIGINT)
+        printed = address + server.stdout.read()
+    return 0 if server.returncode == 128 + signal.SIGINT else server.returncode, printed
 
 
 def _in_shell(command: str) -> tuple[int, str]:

@@ -156,10 +156,10 @@ _SAMPLES = (_PACKAGE / "samples", _PACKAGE.parents[1] / "specs" / "refund-qualit
 
 _NEXT = """\
 next:
-  {python} -c "import polars as pl; print(pl.read_parquet('{out}').filter(~pl.col('passed'))['feedback'])"
+  {assay} view {out}    # in the browser: what needs a look, and every row; Ctrl-C ends it
   {assay} init verifier.yaml    # write your own verifier
   {assay} score {samples}/rollouts.jsonl --spec verifier.yaml
-  {assay} report {out} --out {page}{overwrite}    # a page for the browser: what each check is worth, rows to read"""
+  {assay} report {out} --out {page}{overwrite}    # the same page as a file"""
 
 
 @command(modules=("assay.cli.terminal", "assay.runs.score_file"))
@@ -183,7 +183,7 @@ def demo(
     assay = "assay" if shutil.which("assay") else _as_typed(Path(sys.argv[0]))
     paths = {"out": out, "page": Path(out).with_suffix(".html"), "samples": samples}
     again = " --overwrite" if overwrite else ""
-    say(path_text(_NEXT.format(python=_as_typed(Path(sys.executable)), assay=assay, overwrite=again, **paths)))
+    say(path_text(_NEXT.format(assay=assay, overwrite=again, **paths)))
 
 
 def _as_typed(path: Path) -> Path:
