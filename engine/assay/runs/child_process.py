@@ -44,7 +44,9 @@ def in_child_process(
         try:
             (answer,) = pool.ask([request], None, heard=None if is_trial else hear)
         except PoolError as error:
-            raise UsageError(f"The process that scores parts could not start: {error}") from None
+            raise UsageError(
+                f"The process that scores parts could not start: {error}", "Score with --no-isolate."
+            ) from None
         if isinstance(answer, Died):
             return _reason(answer.code)
         assert isinstance(answer, Reply)  # noqa: S101  (the program raises nothing, and no time is up)
