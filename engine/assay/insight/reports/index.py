@@ -142,7 +142,7 @@ class Index:
         if plain in known:
             return _ranked(frame[known[plain]]), not is_known
         if plain not in self.result.schema:
-            names = [*known, *self.result.schema]
+            names = list(dict.fromkeys([*known, *self.result.schema]))
             hint = did_you_mean(plain, names) or f"Columns: {listed(names)}"
             raise UsageError(f"sort {name}: {self.result.name} has no such column.", hint)
         values = self.result.keys([plain], "sort") and key_expr(plain, self.result.schema[plain])
