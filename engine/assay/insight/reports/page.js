@@ -375,10 +375,10 @@ function markedText(name, text, spans) {
 }
 
 function texts(card, evidence) {
-  const spans = evidence?.spans ?? [];
-  const other = card.sources?.[evidence?.source] ?? null;
-  const text = card.text === null ? [h("h3", {}, "completion"), h("p", { class: "quiet" }, "no text")] : markedText("completion", card.text, other === null ? spans : []);
-  return other === null ? text : [...markedText(label(evidence.source), other, spans), ...text];
+  const { source: name = "completion", spans = [] } = evidence ?? {};
+  const other = name === "completion" ? null : card.sources[name] ?? null;
+  const text = card.text === null ? [h("h3", {}, "completion"), h("p", { class: "quiet" }, "no text")] : markedText("completion", card.text, name === "completion" ? spans : []);
+  return other === null ? text : [...markedText(label(name), other, spans), ...text];
 }
 
 // ---- drawing a state ----
@@ -416,7 +416,9 @@ async function draw() {
     for (const row of table.tBodies[0].rows) pointAt(row, row.dataset.row === String(number));
   } catch (error) {
     list.removeAttribute("aria-busy");
-    status.textContent = error.message;
+    drawFilters(state);
+    status.textContent = printable(error.message);
+    one.replaceChildren(h("p", { class: "quiet" }, error.message));
   }
 }
 
