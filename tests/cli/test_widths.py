@@ -126,3 +126,17 @@ def test_a_log_has_tables_of_160_columns(desk, monkeypatch):
     shown = CliRunner().invoke(app, ["whatif", f"{desk}/v.parquet", "--set", "short=2"]).stderr
     assert "elasticity" in shown
     assert 80 < max(len(text) for text in shown.splitlines() if "%" in text) <= 160
+
+
+@pytest.mark.parametrize("command", ["score in.parquet --spec v.json", "diff a.parquet b.parquet", "report a.parquet"])
+def test_a_column_called_as_a_heading_has_a_heading_of_its_own(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"completion": ["a", "b"] * 4, "rows": ["x", "y"] * 4}).write_parquet("in.parquet")
+    for name, value in (("b", "b"), ("a", "a"), ("v", "a")):
+        spec = {"id": "v", "checks": [{"id": "k", "type": "contains", "value": value}]}
+        (tmp_path / f"{name}.json").write_text(json.dumps(spec))
+        invoke(f"score in.parquet --spec {name}.json --out {name}.parquet")
+    shown = invoke(f"{command} --by rows").output.replace("\\", "")
+    lines = [re.findall(r"[^\s|]+", line) for line in shown.splitlines()]
+    assert ["`rows`", "rows"] in [words[:2] for words in lines]
+    assert {(words[0], words[1]) for words in lines if words and words[0] in ("x", "y")} == {("x", "4"), ("y", "4")}

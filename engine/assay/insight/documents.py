@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from assay.errors import counted, listed
-from assay.writing.documents import Document, Lines, Quote, Table, cut
+from assay.writing.documents import Document, Lines, Quote, Table, cut, with_names
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 _Data = Mapping[str, Any]
@@ -78,7 +78,7 @@ def _bypasses(bypasses: list[dict[str, Any]]) -> list[str]:
 def alerts_document(alerts: _Data) -> Document:
     """Return alerts, a line each."""
     rows = [[str(alert["step"]), alert["wire"], alert["check"] or "", alert["said"]] for alert in alerts["alerts"]]
-    columns = {alerts["by"]: True, "wire": False, "check": False, "fact": False}
+    columns = with_names([alerts["by"]], dict.fromkeys(("wire", "check", "fact"), False), are_numbers=True)
     lines = [f"{counted(alerts['steps'], 'step')} · {counted(len(rows), 'alert')}"]
     lines += [f"note: {note}" for note in alerts["notes"]]
     return Document("assay tripwire", [*([Table(columns, rows)] if rows else []), Lines(lines)])
@@ -160,7 +160,7 @@ def _facts(diff: _Data) -> list[str]:
 
 
 def _changes(heading: str, entries: Sequence[_Data], name: str, rows: str, lost: str) -> Table:
-    columns = {heading: False, **dict.fromkeys((rows, "pass->fail", "fail->pass", "mean delta"), True)}
+    columns = with_names([heading], dict.fromkeys((rows, "pass->fail", "fail->pass", "mean delta"), True))
     cells = [
         [
             _or_dash(entry[name]),
@@ -294,7 +294,7 @@ def _of_models(by: Sequence[str], models: Sequence[_Data]) -> list[Lines | Table
             ["–" if model["of"][name] is None else str(model["of"][name]) for name in by] + values(model["metrics"])
             for model in models
         ]
-        return Table(dict.fromkeys(by, False) | dict.fromkeys(columns, True), rows)
+        return Table(with_names(by, dict.fromkeys(columns, True)), rows)
 
     def metrics(names: Sequence[str]) -> Table:
         return table(names, lambda metrics: [number(metrics[name]["value"]) for name in names])

@@ -25,7 +25,7 @@ from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import counted, top
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
-from assay.writing.documents import Document, Lines, Table
+from assay.writing.documents import Document, Lines, Table, with_names
 from assay.writing.notebooks import Displayed
 from assay.writing.numbers import count, interval, number, percent, speed
 
@@ -479,7 +479,7 @@ def _by_document(name: str, values: Sequence[Mapping[str, Any]]) -> list[Lines |
         lines.append("note: means over groups of a task, a model and a step; a group's rows count once together")
     if few := [value["tasks"] for value in shown if value["few"] and value["tasks"] > 1]:
         lines.append(f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %")
-    return [Table({name: False, **numbers}, rows, spare=("tasks", "rows")), *([Lines(lines)] if lines else [])]
+    return [Table(with_names([name], numbers), rows, spare=("tasks", "rows")), *([Lines(lines)] if lines else [])]
 
 
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:

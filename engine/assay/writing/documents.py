@@ -103,6 +103,16 @@ def label(value: Any) -> str:
     return printable(cut(text, LABEL))
 
 
+def with_names(names: Sequence[str], columns: Mapping[str, bool], *, are_numbers: bool = False) -> dict[str, bool]:
+    """Return the columns of a table behind those with names from data, each of which has a heading of its own."""
+    headings: dict[str, bool] = {}
+    for name in names:
+        while name in columns or name in headings:
+            name = f"`{name}`"  # noqa: PLW2901  (until no other column is called so)
+        headings[name] = are_numbers
+    return {**headings, **columns}
+
+
 def escaped(text: str) -> str:
     """Return text on one line with nothing in it that Markdown reads as more than text."""
     return _MARKUP.sub(r"\\\g<0>", printable(text))

@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.errors import counted, printable
 from assay.insight.evidence.documents import checks_table, quotes
-from assay.writing.documents import Document, Lines, Quote, Table, cut, label
+from assay.writing.documents import Document, Lines, Quote, Table, cut, label, with_names
 from assay.writing.numbers import count, interval, number, percent, plain
 
 KINDS = {"worst": "Worst", "best": "Best", "errors": "Errors"}
@@ -182,8 +182,8 @@ def _pairs(pairs: Sequence[Mapping[str, Any]]) -> list[Table]:
 
 
 def _by(name: str, values: Mapping[str, Any]) -> list[Lines | Table]:
-    columns = {label(name): False}
-    columns |= dict.fromkeys(("rows", "mean", "95 %", "pass", "errors", "length"), True)
+    numbers = ("rows", "mean", "95 %", "pass", "errors", "length")
+    columns = with_names([label(name)], dict.fromkeys(numbers, True))
     rows = [
         [
             *(_of(entry), count(entry["rows"]), number(entry["mean"]), interval(entry["ci95"])),
