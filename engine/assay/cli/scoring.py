@@ -68,7 +68,9 @@ def score(
         bool,
         option("Print the summary as JSON on stdout (stderr with --out -).", None, "--json", rich_help_panel="Output"),
     ] = False,
-    quiet: Annotated[bool, option("Show no progress.", None, "--quiet", "-q", rich_help_panel="Output")] = False,
+    quiet: Annotated[
+        bool, option("Show no progress and no findings.", None, "--quiet", "-q", rich_help_panel="Output")
+    ] = False,
     **options: Any,
 ) -> None:
     """Score rollouts with verifiers, with a rubric, or with functions that rows name."""
@@ -117,6 +119,7 @@ def score(
         typer.echo(as_text, err=True) if out == "-" else write_data(f"{as_text}\n")
     else:
         print_document(to_stderr(), summary.document())
+        _tell_findings(summary, quiet=quiet)
     failed = bool(summary.problems) and not lenient
     if failed:
         say("exit code 3 because of the problems above; --lenient accepts them")
@@ -124,6 +127,17 @@ def score(
         say("exit code 3 because of the minimums above")
     if summary.unmet or failed:
         raise typer.Exit(FailedRunError.exit_code)
+
+
+def _tell_findings(summary: "Summary", *, quiet: bool) -> None:
+    """Print what the counts say needs a look first, with the command that says all."""
+    from assay.insight.findings.find import found_in_summary
+
+    for finding in found_in_summary(summary)[:_FINDINGS] if not quiet else ():
+        say(f"▲ {finding.title}")
+
+
+_FINDINGS = 2
 
 
 @contextlib.contextmanager

@@ -236,6 +236,17 @@ class Result:
         lines = lines.group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
         return lines.sort("row", "check", "text")
 
+    def lines_of(self, column: str, rows: pl.Series) -> pl.DataFrame:
+        """Return the lines of ``feedback`` or ``error`` of some rows, as ``lines``, each row's own."""
+        if column not in self.schema:
+            return _NO_LINES
+        text = exactly(column).cast(pl.String).alias("text")
+        texts = self.numbered.filter(pl.col(ROW).is_in(rows.implode())).select(
+            text, pl.lit(1).alias("rows"), pl.col(ROW).alias("row")
+        )
+        found = self.collect(texts.filter(pl.col("text") != "")).cast({"rows": pl.UInt32})
+        return pl.concat([_NO_LINES, *(_labelled(part, self.labels) for part in found.iter_slices(_TEXTS_AT_ONCE))])
+
 
 def open_result(source: Any) -> Result:
     """Open a result: the path of a parquet file or of a folder of parts, a Polars frame, or an opened result."""

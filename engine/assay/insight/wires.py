@@ -322,7 +322,7 @@ class Tripwires:
         limits, value, rows = self.limits.get("length"), self._current.correlation, self._current.pairs
         if limits is None or value is None or rows < limits["rows"]:
             return
-        said = f"length and reward have correlation {change(value)} within groups"
+        said = correlation_of_length(value, within=True)
         limit = limits["correlation"]
         yield _Reading("length", None, value, limit, abs(value) >= limit, rows, said)
 
@@ -371,6 +371,11 @@ class Tripwires:
             return 0
         known = self._memory.runs.get(name, -1)
         return known + 1 if known >= 0 else -1
+
+
+def correlation_of_length(value: float, *, within: bool) -> str:
+    """Return how length and reward hang together, as a clause; ``within`` groups, or over all rows."""
+    return f"length and reward have correlation {change(value)}{' within groups' if within else ''}"
 
 
 def _is_before(step: Any, last: Any) -> bool:

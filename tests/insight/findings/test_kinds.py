@@ -8,8 +8,10 @@ import pytest
 from cases import DATA
 
 import assay
-from assay.insight.findings.find import KINDS
+from assay.insight.findings.find import KINDS, found_in_summary
 from assay.insight.findings.limits import LEVELS, MOST_FINDINGS
+from assay.insight.results import open_result, result_of
+from assay.testing import hostile_texts
 
 GOLDENS = DATA / "view_goldens.json"
 
@@ -140,3 +142,51 @@ def test_names_and_texts_from_data_are_cut_and_escaped(tmp_path):
     assert "\x1b" not in finding["title"] + finding["text"]
     assert len(finding["title"]) < 100
     assert assay.show(tmp_path / "rewards.parquet", **finding["filter"]).matching == finding["rows"]
+
+
+def test_a_summary_tells_what_its_counts_say(tmp_path):
+    rows = answers(200, lambda at: None if at < 5 else f"A: {at if at % 2 else 9000 - at}")
+    tagged = {"id": "tagged", "type": "contains", "value": "<answer>", "weight": 2}
+    pl.DataFrame(rows).write_parquet(tmp_path / "rollouts.parquet")
+    for out in (tmp_path / "rewards.parquet", None):
+        summary = assay.score_file(tmp_path / "rollouts.parquet", {"id": "v", "checks": [RIGHT, tagged]}, out)
+        titles = [finding.title for finding in found_in_summary(summary)]
+        assert titles == [*(["`tagged` never passes"] if out else []), "5 rows have no reward"]
+
+
+STRANGE = {
+    "lists of golds": {"answer": pl.concat_list("answer", "answer")},
+    "other golds": {"answer": pl.struct("answer", "task_id")},
+    "texts that are null": {"completion": pl.lit(None, pl.String)},
+    "models of numbers": {"model": pl.int_range(pl.len()) % 3 * 1.5},
+    "models of dates": {"model": pl.lit("2026-01-01").str.to_date()},
+    "models of truth": {"model": pl.int_range(pl.len()) % 2 == 0},
+    "no models": {"model": pl.lit(None, pl.String)},
+    "steps of words": {"step": pl.lit("first")},
+    "no steps": {"step": pl.lit(None, pl.Int64)},
+    "no rewards": {"reward": pl.lit(None, pl.Float64)},
+    "other ends": {"finish_reason": pl.lit(5), "truncated": pl.struct("step")},
+}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    texts = [
+        {"task_id": f"t{at // 4}", "model": f"m{at % 3}", "step": at % 7, "answer": text, "completion": f"A: {text}"}
+        for at, text in enumerate(hostile_texts(300))
+    ]
+    number = {"id": "n: %'", "type": "number", "value": {"column": "answer"}, "missingGold": "fail"}
+    checks = [RIGHT, number, {"type": "contains_any", "values": {"column": "answer"}}]
+    return open_result(scored(tmp_path_factory.mktemp("hostile"), texts, {"checks": checks}))
+
+
+@pytest.mark.parametrize("columns", STRANGE.values(), ids=STRANGE)
+@pytest.mark.parametrize(("known", "rows"), [(True, 300), (True, 1), (True, 0), (False, 300)])
+def test_strange_results_have_findings_too(columns, known, rows, hostile):
+    frame = hostile.frame.with_columns(**columns).head(rows)
+    strange = result_of("it", frame, hostile.provenance if known else {})
+    report = assay.report(strange, examples=0)
+    assert json.loads(json.dumps(report.as_json(), allow_nan=False))["findings"] == report.findings
+    for finding in report.findings:
+        assert len(finding["text"]) <= 240
+        assay.show(strange, **finding["filter"])

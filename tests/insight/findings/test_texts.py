@@ -77,3 +77,18 @@ def test_duplicates_of_a_sample_of_whole_groups(tmp_path, monkeypatch):
     found = {finding["cause"]: finding for finding in assay.report(tmp_path / "rewards.parquet").findings}
     assert found["copies"]["rows"] == 300
     assert found["copies"]["numbers"]["sampled"] == 40
+
+
+def test_reasons_have_the_commonest_that_was_read_and_expected(tmp_path):
+    answers = ["no", "no", "no", "5 kg", "5 kg", "4", "3", ""]
+    rows = [{"task_id": f"t{at}", "answer": "5", "completion": f"A: {answer}"} for at, answer in enumerate(answers * 5)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "rollouts.parquet")
+    assay.score_file(tmp_path / "rollouts.parquet", {"checks": [RIGHT]}, tmp_path / "rewards.parquet")
+    (reason,) = assay.report(tmp_path / "rewards.parquet").checks[0]["reasons"]
+    assert reason["template"] == "does not equal …"
+    assert reason["examples"] == [
+        {"read": "no", "expected": ["5"], "near": None, "rows": 15},
+        {"read": "5 kg", "expected": ["5"], "near": "begins", "rows": 10},
+        {"read": "4", "expected": ["5"], "near": None, "rows": 5},
+    ]
+    assert assay.report(tmp_path / "rewards.parquet", text=False).checks[0]["reasons"][0]["examples"] == []

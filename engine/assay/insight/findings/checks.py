@@ -51,13 +51,13 @@ def unscored(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _says(column: str, template: str) -> tuple[str, ...]:
-    """Return conditions in SQL: that a column has the words of a template, between what differs."""
-    parts = [part for part in template.split("…") if part.strip()]
-    return tuple(f"strpos({column}, {sql(part[:_LONGEST])}) > 0" for part in parts[:_MOST_PARTS])
+def _says(column: str, template: str) -> tuple[str]:
+    """Return the condition in SQL that a column has the words of a template."""
+    words = template[:_LONGEST].replace("…", "%")
+    return (f"{column} LIKE {sql(f'%{words}%')}",)
 
 
-_LONGEST, _MOST_PARTS = 200, 8
+_LONGEST = 500
 
 
 def outlier(facts: Facts) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def _commonest(readings: pl.DataFrame) -> tuple[str, pl.Series, str]:
     """Return the commonest relation of answers that are near to the gold, the weights of its rows, and an example."""
     parts = readings.drop_nulls("near").sort("row").partition_by("near", maintain_order=True)
     most = max(parts, key=lambda part: (part["weight"].sum(), -list(words.NEAR).index(part["near"][0])))
-    return most["near"][0], most["weight"], words.quoted_reading(most["read"][0], most["expected"][0])
+    return most["near"][0], most["weight"], words.quoted_reading(most["read"][0], most["expected"].list.first()[0])
 
 
 def near_miss(facts: Facts) -> Iterator[Finding]:

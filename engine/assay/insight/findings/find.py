@@ -1,12 +1,13 @@
 """All findings of a result, and those that the counts of a run tell: each kind by its function, the weightiest first."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from assay.aggregating.templates import template_expr
+from assay.aggregating.templates import template_expr, templates
 from assay.expressions.shared_columns import exactly
 from assay.insight.findings import checks, rollouts
 from assay.insight.findings.columns import Keys, ResultColumns
@@ -14,8 +15,9 @@ from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.finding import Finding
 from assay.insight.findings.limits import FEW_ROWS, LIMITS, MOST_FINDINGS
 from assay.insight.findings.texts import Texts, texts_of
-from assay.insight.results import Result, ScoreColumn
+from assay.insight.results import Result, ScoreColumn, open_result
 from assay.scoring.outcomes import cut_off
+from assay.scoring.summary import Summary
 
 _Kind = Callable[[Facts], Iterator[Finding]]
 
@@ -42,6 +44,22 @@ def found_in(facts: Facts) -> list[Finding]:
     kinds = KINDS if facts.scored >= FEW_ROWS else _OF_FEW
     found = [finding for kind in kinds.values() for finding in kind(facts)] if facts.rows else []
     return sorted(found, key=lambda finding: finding.order)[:MOST_FINDINGS]
+
+
+def found_in_summary(summary: Summary) -> list[Finding]:
+    """Return the findings that the counts of a run tell, without a look at its rows; of its result only the footer is read."""
+    written = summary.out if summary.out and summary.root else None
+    columns = {check.name: check for check in open_result(written).checks} if written else {}
+    tallies = [
+        Tally(columns[check.id], place, check.rows, check.failures, check.errors)
+        for place, check in enumerate(summary.checks)
+        if check.id in columns
+    ]
+    errors = {(tally.check.name, ""): tally.errors for tally in tallies if tally.errors}
+    unscored = Counter[str]()
+    for words, rows in zip(templates(summary.unscored), summary.unscored.values(), strict=True):
+        unscored[words] += rows
+    return found_in(Facts(summary.rows, summary.scored, tallies, errors, unscored))
 
 
 def tally_of(place: int, check: ScoreColumn, scores: pl.Series, columns: ResultColumns) -> Tally:

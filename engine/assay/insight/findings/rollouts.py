@@ -14,6 +14,7 @@ from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.finding import Finding, Selection
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
 from assay.insight.findings.words import name
+from assay.insight.wires import correlation_of_length
 from assay.writing.numbers import change, count, number, percent
 
 _SCORED = Selection(where=("reward IS NOT NULL",))
@@ -127,7 +128,9 @@ def length(facts: Facts) -> Iterator[Finding]:
             cause=cause,
             numbers={"correlation": r, "within_groups": is_within},
             title=f"{cause.capitalize()} texts earn more",
-            sentences=[words.correlation(r, within=is_within) + f", over {counted(frame.height, 'row')}."],
+            sentences=[
+                correlation_of_length(r, within=is_within).capitalize() + f", over {counted(frame.height, 'row')}."
+            ],
             selection=_SCORED,
         )
 

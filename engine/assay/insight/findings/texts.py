@@ -19,7 +19,13 @@ _OF_A_STRATUM, _IN_ALL = 1_000, 20_000
 """Failing rows of a check and model that are read, and rows in all; also the rows that are searched for duplicates."""
 
 _SAMPLE = {"check": pl.UInt32, "row": pl.UInt32, "model": pl.UInt32, "weight": pl.Float64, "nothing": pl.Boolean}
-_READ = {"read": pl.String, "expected": pl.String, "near": pl.String, "here": pl.Boolean, "there": pl.Boolean}
+_READ: dict[str, Any] = {
+    "read": pl.String,
+    "expected": pl.List(pl.String),
+    "near": pl.String,
+    "here": pl.Boolean,
+    "there": pl.Boolean,
+}
 _DUPLICATES = {"row": pl.UInt32, "model": pl.UInt32, "weight": pl.Float64, "cause": pl.String}
 
 
@@ -27,7 +33,7 @@ class Texts(NamedTuple):
     """What the texts of a result say; None where they cannot be had.
 
     Attributes:
-        readings: What checks read on failing rows, each row standing for ``weight`` rows: ``read``, the first gold ``expected``, how
+        readings: What checks read on failing rows, each row standing for ``weight`` rows: ``read``, the golds ``expected``, how
             they are ``near``; where the steps find ``nothing``, whether the gold is ``here``, and that of the next such row with
             another one ``there``.
         duplicates: Rows whose text is ``blank``, ``repeated`` in several tasks, or one of several ``copies`` in its group, each standing
@@ -148,7 +154,7 @@ def _read(reader: CheckReader, rows: Sequence[Mapping[str, Any]], nothing: Seque
         if at in other_golds:
             here = any(reader.occurs(row, gold) for gold in golds[at])
             there = any(reader.occurs(row, gold) for gold in other_golds[at])
-        found.append((reading.read, next(iter(golds[at]), None), reading.near, here, there))
+        found.append((reading.read, list(golds[at]), reading.near, here, there))
     return pl.DataFrame(found, schema=_READ, orient="row")
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from assay.errors import counted, printable
 from assay.insight.findings.facts import Rate, Tally
-from assay.writing.numbers import change, count, percent
+from assay.writing.numbers import count, percent
 
 NEAR = {
     "form": "are the gold in other letters or blanks",
@@ -80,11 +80,6 @@ def quoted_reading(read: str | None, expected: str | None) -> str:
         for verb, text in (("read", read), ("expected", expected))
         if text is not None
     )
-
-
-def correlation(r: float, *, within: bool) -> str:
-    """Return how length and reward hang together."""
-    return f"Length and reward have correlation {change(r)}{' within groups' if within else ''}"
 
 
 def rows_in(weights: pl.Series) -> str:

@@ -34,7 +34,7 @@ def report_document(report: Mapping[str, Any], findings: int) -> Document:
 
 
 def brief_document(
-    report: Mapping[str, Any], findings: int, *, tables: bool = True, in_notebook: bool = False
+    report: Mapping[str, Any], findings: int = 8, *, tables: bool = True, in_notebook: bool = False
 ) -> Document:
     """Return what a terminal shows of a report: facts, what needs a look, with the commands that show the rows, and checks."""
     checks = _checks(report) if tables else []
@@ -163,7 +163,8 @@ def _reason(reason: Mapping[str, Any]) -> Iterator[str]:
     yield printable(cut(reason["template"], _REASON))
     for example in reason["examples"][:3]:
         near = f" ({example['near']})" if example["near"] else ""
-        yield f"{count(example['rows'])}× {label(example['read'])} → {label(example['expected'])}{near}"
+        expected = ", ".join(map(label, example["expected"]))
+        yield f"{count(example['rows'])}× {label(example['read'])} → {expected}{near}"
 
 
 def _pairs(pairs: Sequence[Mapping[str, Any]]) -> list[Table]:

@@ -14,7 +14,7 @@ from assay.checks.registry import CHECKS
 from assay.errors import AssayError, counted
 from assay.expressions.shared_columns import exactly
 from assay.insight.findings.columns import Keys, ResultColumns, columns_of, score_columns
-from assay.insight.findings.facts import Tally
+from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.find import facts_of, found_in, tally_of
 from assay.insight.originals import HOW, NO_TEXTS, originals
 from assay.insight.reports.charts import Chart, ChartKind, chart_of
@@ -106,7 +106,7 @@ def details_of(
     return found
 
 
-_REASONS = 10
+_REASONS, _READINGS = 10, 3
 _JOINTS = {check.type: check.traits.separator for check in CHECKS if check.traits.separator}
 
 
@@ -266,6 +266,7 @@ def report(
     _note(columns, summary, notes)
     pairs = pairs_of(failures, columns.rows)
     facts, why = facts_of(columns, tallies, feedback, pairs, steps, rollouts if text else None, text=text)
+    _add_readings(entries, facts, opened)
     note = f"no texts: {why}; {HOW}" if why else ""
     notes += [note] if note and note not in notes else []
     return Report(
@@ -360,6 +361,26 @@ def _reasons(result: Result, feedback: pl.DataFrame) -> dict[str, list[dict[str,
     for check, words, rows, row in together.group_by("check", maintain_order=True).head(_REASONS).iter_rows():
         found.setdefault(check, []).append({"template": words, "rows": rows, "row": row, "examples": []})
     return found
+
+
+def _add_readings(entries: Sequence[Mapping[str, Any]], facts: Facts, result: Result) -> None:
+    """Add to each reason the commonest that its check read and expected on its rows."""
+    if facts.readings is None or facts.readings.is_empty():
+        return
+    names = {tally.place: tally.check.name for tally in facts.tallies}
+    read = facts.readings.drop_nulls("read").with_columns(pl.col("check").replace_strict(names, return_dtype=pl.String))
+    lines = result.lines_of("feedback", read["row"].unique())
+    template = template_expr(pl.col("text")).alias("template")
+    found = read.join(lines.select("check", "row", template), on=["check", "row"])
+    keys = ["check", "template", "read", "expected", "near"]
+    found = found.group_by(keys).agg(pl.col("weight").sum().round().cast(pl.Int64).alias("rows"), pl.col("row").min())
+    most = found.sort("rows", "row", descending=[True, False]).group_by(keys[:2], maintain_order=True).head(_READINGS)
+    examples: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for check, words, *values in most.select(*keys, "rows").iter_rows():
+        examples.setdefault((check, words), []).append(dict(zip((*keys[2:], "rows"), values, strict=True)))
+    for entry in entries:
+        for reason in entry["reasons"]:
+            reason["examples"] = examples.get((entry["name"], reason["template"]), [])
 
 
 def _errors(result: Result) -> dict[str, int]:
