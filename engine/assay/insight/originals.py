@@ -119,6 +119,8 @@ def _of(
     texts = result.collect(frame.select(ROW, text, *map(exactly, dict.fromkeys([*shared, *wanted]))))
     kept = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, shared)))
     for name in shared:
+        if texts[name].equals(kept[name]) and texts[ROW].equals(kept[ROW]):
+            continue
         there = dict(zip(texts[ROW], map(_comparable, texts[name].to_list()), strict=True))
         for row, here in zip(kept[ROW], map(_comparable, kept[name].to_list()), strict=True):
             if row in there and here != there[row] and str(here) != str(there[row]):

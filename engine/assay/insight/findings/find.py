@@ -80,8 +80,9 @@ def facts_of(
     rollouts: Any,
     *,
     text: bool,
-) -> tuple[Facts, str]:
-    """Gather what findings are made of, with ``text`` from the texts, too; and why there are none, or ``""``.
+    shown: Sequence[int] = (),
+) -> tuple[Facts, Texts]:
+    """Gather what findings are made of, with ``text`` from the texts, too, and these, with those of the rows that are ``shown``.
 
     Args:
         columns: The columns of the result.
@@ -96,15 +97,15 @@ def facts_of(
     errors, unscored = _errors(result), _unscored(result, columns.rows - columns.scored)
     tallies = _with_errors(_with_nothing(result, tallies, feedback), errors)
     facts = Facts(columns.rows, columns.scored, tallies, errors, unscored, columns, pairs=pairs, step=step)
-    texts = texts_of(columns, tallies, facts.model, rollouts) if text and columns.scored >= FEW_ROWS else Texts()
+    texts = texts_of(columns, tallies, facts.model, rollouts, shown) if text else Texts()
     is_cut = cut_off(result.schema)
     ended = (
         None
         if is_cut is None
         else result.collect(result.frame.select(is_cut.fill_null(value=False).alias("cut"))).to_series()
     )
-    of_texts = {name: value for name, value in texts._asdict().items() if name != "note"}
-    return replace(facts, cut_off=ended, **of_texts), texts.note
+    of_texts = {name: getattr(texts, name) for name in ("readings", "duplicates", "in_groups", "searched")}
+    return replace(facts, cut_off=ended, **of_texts), texts
 
 
 def _errors(result: Result) -> dict[tuple[str, str], int]:

@@ -40,6 +40,7 @@ class Texts(NamedTuple):
             for ``weight`` rows.
         in_groups: Rows in groups of two or more.
         searched: Rows that were searched for duplicates.
+        shown: The texts of the rows that are shown.
         note: Why there are no texts, or ``""``.
     """
 
@@ -47,16 +48,19 @@ class Texts(NamedTuple):
     duplicates: pl.DataFrame | None = None
     in_groups: float = 0.0
     searched: int = 0
+    shown: Mapping[int, str | None] = {}
     note: str = ""
 
 
-def texts_of(columns: ResultColumns, tallies: Sequence[Tally], model: pl.Series, rollouts: Any) -> Texts:
-    """Read the texts of failing rows as their checks do, and search for duplicates."""
+def texts_of(
+    columns: ResultColumns, tallies: Sequence[Tally], model: pl.Series, rollouts: Any, shown: Sequence[int]
+) -> Texts:
+    """Read the texts of failing rows as their checks do, search for duplicates, and keep those that are shown; in one scan."""
     result, readers = columns.result, _readers(columns.result, tallies)
     draws = stats.splitmix64(0, 0, columns.rows)
     sample = sample_of([tally for tally in tallies if tally.place in readers], model, draws)
     compared, share = _in_groups(columns, draws)
-    rows = pl.concat([sample["row"], compared]).unique().sort()
+    rows = pl.concat([sample["row"], compared, pl.Series(shown, dtype=pl.UInt32)]).unique().sort()
     needed = dict.fromkeys(column for reader in readers.values() for column in reader.columns)
     names = [name for name in needed if name != COMPLETION]
     try:
@@ -69,7 +73,8 @@ def texts_of(columns: ResultColumns, tallies: Sequence[Tally], model: pl.Series,
         return Texts(note=why)
     frame = texts.join(compared.alias(ROW).to_frame(), on=ROW, how="semi").select(ROW, TEXT)
     duplicates, in_groups = duplicates_in(columns, frame, model, share)
-    return Texts(_readings(sample, texts, readers), duplicates, in_groups, len(compared))
+    kept = texts.filter(pl.col(ROW).is_in({*shown})).select(ROW, TEXT)
+    return Texts(_readings(sample, texts, readers), duplicates, in_groups, len(compared), dict(kept.iter_rows()))
 
 
 def _readers(result: Result, tallies: Sequence[Tally]) -> dict[int, CheckReader]:
@@ -143,18 +148,14 @@ def _readings(sample: pl.DataFrame, texts: pl.DataFrame, readers: Mapping[int, C
 
 
 def _read(reader: CheckReader, rows: Sequence[Mapping[str, Any]], nothing: Sequence[bool]) -> pl.DataFrame:
+    readings = [*map(reader.read, rows)]
+    without = [at for at, is_nothing in enumerate(nothing) if is_nothing]
+    others = dict(zip(without, _next_other([readings[at].expected for at in without]), strict=True))
     found = list[tuple[Any, ...]]()
-    golds = [reader.expected(row) for row in rows]
-    at_nothing = [at for at, is_nothing in enumerate(nothing) if is_nothing]
-    others = _next_other([golds[at] for at in at_nothing])
-    other_golds = dict(zip(at_nothing, others, strict=True))
-    for at, row in enumerate(rows):
-        reading = reader.read(row)
-        here = there = None
-        if at in other_golds:
-            here = any(reader.occurs(row, gold) for gold in golds[at])
-            there = any(reader.occurs(row, gold) for gold in other_golds[at])
-        found.append((reading.read, list(golds[at]), reading.near, here, there))
+    for at, (row, reading) in enumerate(zip(rows, readings, strict=True)):
+        sides = (reading.expected, others[at]) if at in others else (None, None)
+        present = [None if golds is None else any(reader.occurs(row, gold) for gold in golds) for golds in sides]
+        found.append((reading.read, list(reading.expected), reading.near, *present))
     return pl.DataFrame(found, schema=_READ, orient="row")
 
 

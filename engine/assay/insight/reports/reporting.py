@@ -16,7 +16,7 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.findings.columns import Keys, ResultColumns, columns_of, score_columns
 from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.find import facts_of, found_in, tally_of
-from assay.insight.originals import HOW, NO_TEXTS, originals
+from assay.insight.originals import HOW
 from assay.insight.reports.charts import Chart, ChartKind, chart_of
 from assay.insight.reports.document import brief_document, report_document
 from assay.insight.reports.frames import FrameKind, frame_of
@@ -36,7 +36,6 @@ from assay.insight.reports.numbers import (
 )
 from assay.insight.results import ROW, Result, ScoreColumn, json_data, names_of, open_result
 from assay.insight.whatifs import losses
-from assay.names import TEXT
 from assay.options import PAGE_BYTES, PageOptions, ReportOptions, documented
 from assay.spec.canonical import forms_of
 from assay.writing.documents import Document
@@ -260,15 +259,15 @@ def report(
     if steps is not None and "step" in values:
         add_to_steps(values["step"]["entries"], steps, columns, tallies)
     chosen = _examples(columns, [tally.failing for tally in tallies if tally.failing is not None], tasks, examples)
-    if text and examples:
-        _add_texts(opened, chosen, rollouts, notes)
+    pairs = pairs_of(failures, columns.rows)
+    shown = sorted({example["row"] for kind in chosen.values() for example in kind})
+    facts, texts = facts_of(columns, tallies, feedback, pairs, steps, rollouts, text=text, shown=shown)
+    for example in (example for kind in chosen.values() if text for example in kind):
+        example["text"] = texts.shown.get(example["row"])
+    notes += [f"no texts: {texts.note}; {HOW}"] if texts.note else []
+    _add_readings(entries, facts, opened)
     summary = summary_of(columns)
     _note(columns, summary, notes)
-    pairs = pairs_of(failures, columns.rows)
-    facts, why = facts_of(columns, tallies, feedback, pairs, steps, rollouts if text else None, text=text)
-    _add_readings(entries, facts, opened)
-    note = f"no texts: {why}; {HOW}" if why else ""
-    notes += [note] if note and note not in notes else []
     return Report(
         summary=summary,
         histogram=histogram_of(columns.reward),
@@ -433,25 +432,6 @@ def _examples(
     rows = [row for kind in kinds.values() for row, _ in kind]
     details = details_of(result, rows, keys, result.checks) if rows else {}
     return {kind: [details[row] | more for row, more in found] for kind, found in kinds.items()}
-
-
-def _add_texts(result: Result, examples: Mapping[str, list[dict[str, Any]]], rollouts: Any, notes: list[str]) -> None:
-    rows = sorted({example["row"] for kind in examples.values() for example in kind})
-    texts, note = _texts(result, rows, rollouts)
-    notes += [note] if note else []
-    for kind in examples.values():
-        for example in kind:
-            example["text"] = texts.get(example["row"])
-
-
-def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int, str | None], str]:
-    try:
-        found, why = originals(result, rows, rollouts=rollouts)
-    except AssayError as error:
-        if rollouts is not None:
-            raise
-        found, why = NO_TEXTS, error.fact
-    return dict(zip(found[ROW], found[TEXT], strict=True)), f"no texts: {why}; {HOW}" if why else ""
 
 
 def provenance_of(result: Result) -> dict[str, Any]:
