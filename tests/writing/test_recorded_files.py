@@ -83,7 +83,7 @@ def test_what_is_recorded_and_unchanged_is_opened(away):
     named("inputs", "desk/in.parquet")
     assert run("verify").exit_code == 0
     assert run("rescore").exit_code == 0
-    assert "a ⟦refund⟧" in run("show").stdout
+    assert "│ a refund" in run("show").stdout
 
 
 SCHEMES = ("http", "HTTPS", "s3", "gs", "az", "abfss", "hf", "file", "ftp", "x-odd")

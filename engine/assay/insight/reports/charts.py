@@ -84,15 +84,12 @@ def _rewards(report: Mapping[str, Any]) -> Chart:
 
 def _steps(report: Mapping[str, Any]) -> Chart:
     entries = report["by"].get("step", {"entries": []})["entries"]
+    rates = zip(*(entry.get("checks", ()) for entry in entries), strict=True)
     lines: list[tuple[str, list[Any], Callable[[Any], str]]] = [
         ("reward", [entry["mean"] for entry in entries], number),
         ("pass rate", [entry["pass_rate"] for entry in entries], percent),
         ("length", [entry["length"] for entry in entries], count),
-        *(
-            (check["name"], [entry["checks"][at] for entry in entries], percent)
-            for at, check in enumerate(report["checks"])
-            if entries and "checks" in entries[0]
-        ),
+        *((check["name"], list(of_steps), percent) for check, of_steps in zip(report["checks"], rates, strict=False)),
     ]
     lines = [line for line in lines if any(value is not None for value in line[1])][:_MOST_TRENDS]
     ends = tuple(_short(next(iter(entry["of"].values()))) for entry in (*entries[:1], *entries[-1:]))
