@@ -63,7 +63,7 @@ def test_counts_of_a_sample_are_scaled_and_say_so(tmp_path, monkeypatch):
     assay.score_file(rollouts(tmp_path, 200), {"checks": [RIGHT]}, tmp_path / "rewards.parquet", keep=["+completion"])
     (finding,) = assay.report(tmp_path / "rewards.parquet").findings
     assert (finding["rows"], finding["cause"], finding["numbers"]["sampled"]) == (200, "near_miss", 20)
-    assert "about 200 of 200 failures" in finding["text"]
+    assert "About 200 of 200 failures" in finding["text"]
 
 
 def test_duplicates_of_a_sample_of_whole_groups(tmp_path, monkeypatch):

@@ -95,7 +95,7 @@ def _why(facts: Facts, tally: Tally, cause: str | None, model: int | None, failu
         return f"In {count(int(rows.sum()))} of {of} it finds nothing to compare."
     if cause == "near_miss" and readings is not None:
         relation, weights, example = _commonest(readings)
-        return f"{words.rows_in(weights)} of {of} {words.NEAR[relation]}: {example}."
+        return f"{words.rows_in(weights).capitalize()} of {of} {words.NEAR[relation]}: {example}."
     return ""
 
 
