@@ -12,6 +12,7 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
 from assay.insight.results import ROW, Result
+from assay.loading.formats.parquet import ParquetFile
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
@@ -42,7 +43,7 @@ def originals(
     if kept and COMPLETION in result.schema:
         wanted = [name for name in columns if name in result.schema]
         text = _text(result, result.schema[COMPLETION])
-        return result.collect(some_rows(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
+        return some_rows(result, rows, [text, *map(exactly, wanted)]), ""
     sources = files_of(result.provenance)
     if not sources:
         return NO_TEXTS, NO_SOURCE
@@ -59,17 +60,25 @@ def _text(result: Result, dtype: Any) -> pl.Expr:
 
 
 _MOST_SLICES = 64
-"""Runs of rows that are fetched one by one, which reads a part of a large file only."""
+"""Runs of rows that are fetched by slices, each of which reads a part of a row group, of a file that has them."""
 
 
-def some_rows(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
-    """Return rows of a numbered frame, each once, in order of their numbers."""
-    wanted = pl.Series(sorted({*rows}), dtype=pl.UInt32)
+def some_rows(
+    result: Result, rows: Sequence[int], columns: Sequence[Any], frame: pl.LazyFrame | None = None
+) -> pl.DataFrame:
+    """Return ``ROW`` and columns of rows of a result, or of another frame in the same order; each once, by their numbers."""
+    frame, wanted = result.frame if frame is None else frame, pl.Series(sorted({*rows}), dtype=pl.UInt32)
     runs = pl.DataFrame({"row": wanted}).group_by(wanted - pl.int_range(len(wanted), eager=True), maintain_order=True)
     ends = runs.agg(pl.col("row").first().alias("first"), pl.len()).select("first", "len").rows() if rows else []
-    if not 0 < len(ends) <= _MOST_SLICES:
-        return frame.filter(pl.col(ROW).is_in(wanted.implode())).sort(ROW)
-    return pl.concat([frame.slice(first, length) for first, length in ends])
+    if not (result.has_cheap_slices and 0 < len(ends) <= _MOST_SLICES):
+        return result.collect(_filtered(frame, wanted, columns))
+    parts = [frame.slice(first, size).with_row_index(ROW, offset=first).select(ROW, *columns) for first, size in ends]
+    # NOTE: Polars would take what the parts share for one scan of all rows
+    return result.collect(pl.concat(parts), optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
+
+
+def _filtered(frame: pl.LazyFrame, rows: pl.Series, columns: Sequence[Any]) -> pl.LazyFrame:
+    return frame.with_row_index(ROW).filter(pl.col(ROW).is_in(rows.implode())).select(ROW, *columns).sort(ROW)
 
 
 def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
@@ -98,6 +107,12 @@ def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None) -> 
     return opened
 
 
+def _rows_of(opened: Rollouts, result: Result, rows: Sequence[int], columns: Sequence[Any]) -> pl.DataFrame:
+    if all(isinstance(file, ParquetFile) and not file.dense for file in opened.files) and not opened.steps:
+        return some_rows(result, rows, columns, opened.frame)
+    return result.collect(_filtered(opened.frame, pl.Series(sorted({*rows}), dtype=pl.UInt32), columns))
+
+
 def _comparable(value: Any) -> Any:
     """Return a value as it is in every form that a file may give it: objects and lists may be JSON text, and lack nulls."""
     value = untyped(value)
@@ -115,9 +130,8 @@ def _of(
     shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
     wanted = [name for name in columns if name in schema and name not in shared]
     text = _text(result, schema[COMPLETION])
-    frame = some_rows(opened.frame.with_row_index(ROW), rows)
-    texts = result.collect(frame.select(ROW, text, *map(exactly, dict.fromkeys([*shared, *wanted]))))
-    kept = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, shared)))
+    texts = _rows_of(opened, result, rows, [text, *map(exactly, dict.fromkeys([*shared, *wanted]))])
+    kept = some_rows(result, rows, [*map(exactly, shared)])
     for name in shared:
         if texts[name].equals(kept[name]) and texts[ROW].equals(kept[ROW]):
             continue

@@ -83,6 +83,7 @@ class Result:
         labels: What lines of feedback begin with, and the name of the check that each stands for.
         length_column: The column of lengths that the user names, such as numbers of tokens.
         damage: Why the provenance that is there cannot be read; None if it can, or if there is none.
+        has_cheap_slices: Whether a few rows can be read without those before them.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Result:
     notes: tuple[str, ...] = ()
     length_column: str | None = None
     damage: InputError | None = None
+    has_cheap_slices: bool = True
 
     @property
     def verifiers(self) -> tuple[Mapping[str, Any], ...]:
@@ -209,10 +211,10 @@ class Result:
         """Return the columns of these names by whose values rows can be told apart."""
         return tuple(name for name in names if name in self.schema and self._is_key(name))
 
-    def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
+    def collect(self, frame: pl.LazyFrame, optimizations: pl.QueryOptFlags | None = None) -> pl.DataFrame:
         """Run a query over the rows, streaming; an ``InputError`` names the file that cannot be read to its end."""
         with engine_errors(self.files), interruptible():
-            return frame.collect(engine="streaming")
+            return frame.collect(engine="streaming", optimizations=optimizations or pl.QueryOptFlags())
 
     def label(self, line: str) -> str | None:
         """Return the longest label that a line of feedback or errors begins with; None for a line without."""
@@ -270,7 +272,8 @@ def open_result(source: Any) -> Result:
             forms_of(provenance, name)
     except InputError as error:
         provenance, damage = {}, error
-    return result_of(name, scan_files(paths) if is_plain else opened.scan(), provenance, opened.files, damage)
+    frame = scan_files(paths) if is_plain else opened.scan()
+    return replace(result_of(name, frame, provenance, opened.files, damage), has_cheap_slices=is_plain)
 
 
 def result_of(

@@ -55,7 +55,7 @@ def _conversations(result: Result, rows: Sequence[int], rollouts: Any) -> dict[i
     if not (COMPLETION in kept and {*PROMPTS} & {*kept}):
         table, _ = originals(result, rows, (*PROMPTS, COMPLETION), rollouts, kept=False)
     if table.is_empty():
-        table = result.collect(some_rows(result.numbered, rows).select(ROW, *map(exactly, kept)))
+        table = some_rows(result, rows, [*map(exactly, kept)])
     return {row[ROW]: row for row in table.iter_rows(named=True)}
 
 

@@ -325,7 +325,7 @@ def keys_of(result: Result) -> tuple[str, ...]:
 
 def _fetched(result: Result, rows: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
     values = (readable(exactly(name), result.schema[name], as_text=True)[0].alias(name) for name in names)
-    return result.collect(some_rows(result.numbered.select(ROW, *values, result.state.alias(HIDDEN + "state")), rows))
+    return some_rows(result, rows, [*values, result.state.alias(HIDDEN + "state")])
 
 
 def _card(
