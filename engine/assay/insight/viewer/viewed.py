@@ -30,6 +30,7 @@ _SECONDS = 0.8
 _FEW = 200_000
 """Rows that are sorted by themselves; an order of all rows is kept."""
 
+_HOLDS = HIDDEN + "holds"
 _KEPT_ORDERS, _KEPT_MATCHES = 4, 8
 _LONGEST = 1_000
 _WHOLE = ("bin", "rows")
@@ -161,30 +162,27 @@ class Viewed:
         return Matches(self.result, make(text))
 
     def _where(self, text: str) -> pl.LazyFrame:
-        name = HIDDEN + "where"
-        return self.result.frame.with_columns(condition(self.result, text, []).cast(pl.Boolean).alias(name)).select(
-            name
-        )
+        return self._holding(condition(self.result, text, []).cast(pl.Boolean))
+
+    def _holding(self, holds: pl.Expr) -> pl.LazyFrame:
+        # a constant is a value for each row only beside the columns
+        return self.result.frame.with_columns(holds.alias(_HOLDS)).select(_HOLDS)
 
     def _text(self, text: str) -> pl.LazyFrame:
         """Search the scored texts and the names of tasks and models, without case."""
         pattern = f"(?i){pl.escape_regex(text)}"
         names = self.index.keys.values()
         keys = [key_expr(name, self.result.schema[name]).cast(pl.String).str.contains(pattern) for name in names]
-        in_keys = self.result.frame.select(
-            pl.any_horizontal(pl.lit(value=False), *keys).fill_null(value=False).alias("keys")
-        )
+        in_keys = self._holding(pl.any_horizontal(pl.lit(value=False), *keys).fill_null(value=False))
         try:
-            texts = all_texts(self.result, self.rollouts).select(
-                pl.col(TEXT).str.contains(pattern).fill_null(value=False)
-            )
+            texts = all_texts(self.result, self.rollouts).select(pl.col(TEXT).str.contains(pattern))
         except AssayError:  # there are no texts: rows say so
             return in_keys
         together = pl.concat([in_keys, texts.head(self.result.rows)], how="horizontal")
-        return together.select(pl.any_horizontal(pl.all()).alias("matches"))
+        return together.select(pl.any_horizontal(pl.all().fill_null(value=False)))
 
     def _reason(self, template: str) -> pl.LazyFrame:
         """Search lines of feedback and errors that have a template."""
         columns = [name for name in ("feedback", "error") if name in self.result.schema]
         lines = [template_expr(exactly(name).cast(pl.String)).str.contains(template, literal=True) for name in columns]
-        return self.result.frame.select(pl.any_horizontal(pl.lit(value=False), *lines).alias("matches"))
+        return self._holding(pl.any_horizontal(pl.lit(value=False), *lines))
