@@ -19,6 +19,7 @@ from assay.options import (
     BatchOptions,
     BenchOptions,
     DiffOptions,
+    ExportOptions,
     FileOptions,
     GroupsOptions,
     PageOptions,
@@ -42,7 +43,7 @@ FUNCTIONS = {
     bench: BenchOptions,
 }  # fmt: skip
 INSIGHT = {
-    assay.audit: AuditOptions, assay.diff: DiffOptions, assay.groups: GroupsOptions, assay.report: ReportOptions, assay.Report.html: PageOptions,
+    assay.audit: AuditOptions, assay.diff: DiffOptions, assay.export: ExportOptions, assay.groups: GroupsOptions, assay.report: ReportOptions, assay.Report.html: PageOptions,
     assay.show: ShowOptions, assay.Tripwires: TripwireOptions, assay.verify: VerifyOptions, assay.whatif: WhatIfOptions,
 }  # fmt: skip
 """Functions whose signatures list their options: only the type and the default are written there once more."""

@@ -700,6 +700,58 @@ class ShowOptions(TypedDict, total=False):
     rollouts: Rollouts
 
 
+class ExportOptions(TypedDict, total=False):
+    """Options of a training set."""
+
+    where: Annotated[
+        Sequence[str] | str,
+        _REPEATED(
+            "Use only rows for which this SQL expression over the columns holds. May be repeated.",
+            metavar="SQL",
+            python="SQL expressions of Polars over the columns: only rows for which all hold are used.",
+        ),
+    ]
+    task: TaskNames
+    group: Annotated[
+        Sequence[str] | str,
+        _NAMES(
+            "Columns that name the group.",
+            default=(),
+            shown_default="the task; for dpo also the result, model and step",
+        ),
+    ]
+    length: LengthColumn
+    rollouts: Rollouts
+    tasks: Annotated[
+        Any,
+        _OWN(
+            "Task table with the prompts, to join on task_id: a file, a Harbor folder, or a URL.",
+            cli=str | None,
+            metavar="PATH",
+        ),
+    ]
+    prompt: Annotated[
+        str | None,
+        _OWN(
+            "Column with the prompts.",
+            shown_default="prompt of --tasks, else prompt, else instruction",
+            metavar="COLUMN",
+        ),
+    ]
+    keep: Annotated[Sequence[str] | str, _NAMES("Columns that the examples get, too.", default=())]
+    min_examples: Annotated[
+        int,
+        _OWN(
+            "Exit with 3 if there are fewer examples.",
+            default=1,
+            parse=_number(" of examples, at least 0", lambda value: value >= 0, int),
+            metavar="N",
+            python="Warn if there are fewer examples.",
+        ),
+    ]
+    overwrite: Annotated[bool, _OWN("Replace existing files.", default=False)]
+
+
 class GroupsOptions(TypedDict, total=False):
     """Options of the rollouts of each task together."""
 

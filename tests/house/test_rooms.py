@@ -67,6 +67,7 @@ ROOMS = (
         "insight.findings",
         "insight.reports",
         "insight.viewer",
+        "insight.exporting",
         "",
         "cli",
         "__main__",

@@ -42,6 +42,7 @@ _COMMANDS = {
     "bench": "scoring:bench",
     "checks": "listings:checks",
     "diff": "results:diff",
+    "export": "exporting:export",
     "groups": "results:groups",
     "import": "specs:import_",
     "presets": "listings:presets",

@@ -70,9 +70,10 @@ def _json_text(data: Any) -> str:
     return text
 
 
-def _deliver(
+def deliver(
     data: dict[str, Any], document: "Document", *, out: Path | None, as_data: bool, failed: bool = False
 ) -> None:
+    """Print an answer, as a document or as JSON, and write it; exit with 3 if it ``failed``."""
     as_json = _json_text(data)
     if out is not None:
         suffix = out.suffix.lower()
@@ -219,7 +220,7 @@ def groups(
         if writer is not None:
             writer.write(found.table)
             writer.close({"assay_version": __version__, "command": command_line(), "rows": found.table.height})
-    _deliver(found.as_json(), found.document(), out=None, as_data=as_data)
+    deliver(found.as_json(), found.document(), out=None, as_data=as_data)
     if options["advantages"] is not None and path is None and not as_data:
         print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
 
@@ -262,7 +263,7 @@ def tripwire(
         "notes": list(wires.notes),
     }
     failed = bool(alerts) and not warn_only
-    _deliver(data, alerts_document(data), out=path, as_data=as_data, failed=failed)
+    deliver(data, alerts_document(data), out=path, as_data=as_data, failed=failed)
 
 
 @command(
@@ -293,7 +294,7 @@ def verify(
         import_modules(modules)
         options["checks"] = import_checks(options["checks"])
         found = sealing.verify(result, **options)
-    _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=not found.intact)
+    deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=not found.intact)
 
 
 @command(
@@ -361,7 +362,7 @@ def whatif(
             change = {name: options[name] for name in ("weights", "required", "drop", "pass_threshold")}
             whatifs.write_rewards(result, path, **change, command=command_line())
             path = None
-    _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.diff.exceeds)
+    deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.diff.exceeds)
 
 
 def _taken(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -457,7 +458,7 @@ def diff(
         if path is not None and path.suffix.lower() == ".html" and not (rescore or before):
             write_file(path, _page_of_two(sources, found))
             path = None
-    _deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.exceeds)
+    deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.exceeds)
 
 
 def _page_of_two(results: list[str], found: "Diff") -> str:
@@ -514,4 +515,4 @@ def audit(
         import_modules(options.pop("modules"))
         options["checks"] = import_checks(options["checks"])
         result = question(None if spec == "-" else spec, rollouts, **options)
-    _deliver(result.as_json(), result.document(), out=path, as_data=as_data, failed=bool(result.exceeded))
+    deliver(result.as_json(), result.document(), out=path, as_data=as_data, failed=bool(result.exceeded))

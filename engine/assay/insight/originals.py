@@ -1,7 +1,8 @@
 """What rows of a result were made from: the scored text and other columns, from the result, its inputs, or other files."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -13,10 +14,12 @@ from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
 from assay.insight.results import ROW, Result
 from assay.loading.formats.parquet import ParquetFile
+from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
-from assay.names import COMPLETION, TASK_ID, TEXT
+from assay.names import COMPLETION, HIDDEN, TASK_ID, TEXT
 from assay.runs.file_run import recorded_reading
+from assay.scoring.in_memory import engine_errors
 from assay.writing.documents import cut
 from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
@@ -42,7 +45,7 @@ def originals(
         return _of(result, rows, columns, rollouts, None), ""
     if kept and COMPLETION in result.schema:
         wanted = [name for name in columns if name in result.schema]
-        text = _text(result, result.schema[COMPLETION])
+        text = text_expr(result, result.schema[COMPLETION])
         return some_rows(result, rows, [text, *map(exactly, wanted)]), ""
     sources = files_of(result.provenance)
     if not sources:
@@ -54,7 +57,8 @@ def originals(
         return NO_TEXTS, error.fact.removesuffix(".")
 
 
-def _text(result: Result, dtype: Any) -> pl.Expr:
+def text_expr(result: Result, dtype: Any) -> pl.Expr:
+    """Return the scored text of a completion, ``TEXT``."""
     any_role = (result.provenance.get("settings") or {}).get("any_role") is True
     return completion_text_expr(COMPLETION, dtype, any_role=any_role).alias(TEXT)
 
@@ -84,7 +88,7 @@ def _filtered(frame: pl.LazyFrame, rows: pl.Series, columns: Sequence[Any]) -> p
 def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
     """Return the scored texts of all rows, ``TEXT``, from where ``originals`` has them; an ``InputError`` if they cannot be had."""
     if rollouts is None and COMPLETION in result.schema:
-        return result.frame.select(_text(result, result.schema[COMPLETION]))
+        return result.frame.select(text_expr(result, result.schema[COMPLETION]))
     sources = files_of(result.provenance)
     if rollouts is None:
         if not sources:
@@ -93,16 +97,16 @@ def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
         frame = _opened(result, names, sources[0]).frame
     else:
         frame = _opened(result, rollouts, None).frame
-    return frame.select(_text(result, frame.collect_schema()[COMPLETION]))
+    return frame.select(text_expr(result, frame.collect_schema()[COMPLETION]))
 
 
-def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None) -> Rollouts:
+def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None, *, needs_texts: bool = True) -> Rollouts:
     opened = open_rollouts(rollouts, recorded_reading(result.provenance, result.name))
     if source is not None and opened.inputs[0].read_as != source.get("read_as"):
         name = shown_path(str(source["name"]))
         fact = f"{name}: was read in another way then: {source.get('read_as') or 'as it is'}."
         raise InputError(fact, "Score again with --keep +completion.")
-    if COMPLETION not in opened.frame.collect_schema():
+    if needs_texts and COMPLETION not in opened.frame.collect_schema():
         raise InputError("The rollouts have no column `completion`.")
     return opened
 
@@ -129,21 +133,14 @@ def _of(
     schema = opened.frame.collect_schema()
     shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
     wanted = [name for name in columns if name in schema and name not in shared]
-    text = _text(result, schema[COMPLETION])
+    text = text_expr(result, schema[COMPLETION])
     texts = _rows_of(opened, result, rows, [text, *map(exactly, dict.fromkeys([*shared, *wanted]))])
     kept = some_rows(result, rows, [*map(exactly, shared)])
+    both = kept.head(texts.height)
     for name in shared:
-        if texts[name].equals(kept[name]) and texts[ROW].equals(kept[ROW]):
-            continue
-        there = dict(zip(texts[ROW], map(_comparable, texts[name].to_list()), strict=True))
-        for row, here in zip(kept[ROW], map(_comparable, kept[name].to_list()), strict=True):
-            if row in there and here != there[row] and str(here) != str(there[row]):
-                shown, other = (cut(str(value), SHOWN) for value in (here, there[row]))
-                fact = f"{result.name} was not made from these rollouts: row {row:,}: {name} is {shown} there, {other} here."
-                raise InputError(fact, "Name the files that were scored, in the order of the run.")
+        _compare(result, name, both[ROW], both[name], texts[name])
     if texts.height < kept.height:
-        fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
-        raise InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
+        raise _other_rows(result, opened)
     missing = [name for name in columns if name not in texts.columns]
     if missing and TASK_ID in texts.columns:
         with contextlib.suppress(AssayError):  # columns of the tasks are shown where they can be had, unchanged
@@ -151,3 +148,119 @@ def _of(
             table, _ = load_tasks(tasks[0] if len(tasks) == 1 else tasks)
             return result.collect(join_tasks(texts.lazy(), table, missing))
     return texts
+
+
+def _compare(result: Result, name: str, rows: pl.Series, here: pl.Series, there: pl.Series) -> None:
+    """Refuse rollouts in which a column of the result has another value; equal values of one type need no look."""
+    if here.equals(there):
+        return
+    if here.dtype == there.dtype and not here.dtype.is_nested():
+        differs = here.ne_missing(there)
+        rows, here, there = rows.filter(differs), here.filter(differs), there.filter(differs)
+    for row, *values in zip(rows, here.to_list(), there.to_list(), strict=True):
+        ours, theirs = map(_comparable, values)
+        if ours != theirs and str(ours) != str(theirs):
+            shown, other = (cut(str(value), SHOWN) for value in (ours, theirs))
+            fact = (
+                f"{result.name} was not made from these rollouts: row {row:,}: {name} is {shown} there, {other} here."
+            )
+            raise InputError(fact, "Name the files that were scored, in the order of the run.")
+
+
+def _other_rows(result: Result, opened: Rollouts) -> InputError:
+    fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
+    return InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
+
+
+_THERE = HIDDEN + "there/"
+
+
+@dataclass(frozen=True)
+class WholeRows:
+    """A result with columns that it lacks, from what it was made from.
+
+    Attributes:
+        frame: Its numbered rows with all columns; those that are compared with the rollouts, too, in columns of their own.
+        shared: The columns that are compared.
+    """
+
+    result: Result
+    frame: pl.LazyFrame
+    schema: pl.Schema
+    shared: tuple[str, ...] = ()
+    opened: Rollouts | None = None
+
+    def batches(self, *columns: pl.Expr, check: bool = False) -> Iterator[pl.DataFrame]:
+        """Yield columns of the rows, in order; ``check`` compares them with the rollouts."""
+        shared = self.shared if check else ()
+        pairs = [(exactly(name).alias(f"{_THERE}{at}"), exactly(_THERE + name)) for at, name in enumerate(shared)]
+        query = self.frame.select(*columns, *(expr for pair in pairs for expr in pair))
+        try:
+            with engine_errors(self.result.files):
+                for batch in batches(query, _ROWS_AT_ONCE):
+                    for at, name in enumerate(shared):
+                        _compare(self.result, name, batch[ROW], batch[f"{_THERE}{at}"], batch[_THERE + name])
+                    yield batch
+        except InputError as error:
+            if self.opened is not None and "non-equal length" in str(error):
+                raise _other_rows(self.result, self.opened) from None
+            raise
+
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+def whole_rows(
+    result: Result, wanted: Sequence[str], rollouts: Any = None, tasks: Any = None, first: Sequence[str] = ()
+) -> tuple[WholeRows, str]:
+    """Return a result with the columns of ``wanted`` that it lacks, as far as they can be had, and why they cannot, or ``""``.
+
+    They come from ``rollouts``, which must be those that were scored, else from the inputs and the tasks of its provenance, if they have
+    not changed. Columns of ``first`` come from the ``tasks`` that are named, whatever the result has.
+    """
+    frame, schema = result.numbered, result.schema
+    lacking, why = [name for name in wanted if name not in schema], ""
+    shared, opened = tuple[str, ...](), None
+    sources = files_of(result.provenance)
+    if rollouts is not None or (lacking and sources):
+        try:
+            names = (
+                recorded_files(result.provenance, "inputs", result.folder, result.name)
+                if rollouts is None
+                else rollouts
+            )
+            opened = _opened(result, names, sources[0] if rollouts is None else None, needs_texts=COMPLETION in lacking)
+        except AssayError as error:
+            if rollouts is not None:
+                raise
+            why = error.fact.removesuffix(".")
+    elif lacking:
+        why = NO_SOURCE
+    if opened is not None:
+        there = opened.frame.collect_schema()
+        shared = tuple(name for name in result.passed_through if name in there and name != COMPLETION)
+        new = [exactly(name) for name in lacking if name in there]
+        columns = [exactly(name).alias(_THERE + name) for name in shared] + new
+        frame = pl.concat([frame, opened.frame.select(columns)], how="horizontal") if columns else frame
+    frame, reason = _with_tasks(result, frame, wanted, rollouts, tasks, first)
+    return WholeRows(result, frame, frame.collect_schema(), shared, opened), why or reason
+
+
+def _with_tasks(
+    result: Result, frame: pl.LazyFrame, wanted: Sequence[str], rollouts: Any, tasks: Any, first: Sequence[str]
+) -> tuple[pl.LazyFrame, str]:
+    """Add columns of the tasks that are named, or that the provenance names."""
+    schema = frame.collect_schema()
+    missing = [name for name in wanted if name not in schema]
+    if tasks is None and not (missing and TASK_ID in schema and files_of(result.provenance, "tasks")):
+        return frame, ""
+    try:
+        names = (
+            recorded_files(result.provenance, "tasks", result.folder, result.name, rollouts) if tasks is None else tasks
+        )
+        table, _ = load_tasks(names[0] if isinstance(names, list) and len(names) == 1 else names)
+        return join_tasks(frame, table, [*missing, *(first if tasks is not None else ())]), ""
+    except AssayError as error:
+        if tasks is not None:
+            raise
+        return frame, error.fact.removesuffix(".")

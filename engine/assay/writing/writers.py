@@ -90,8 +90,11 @@ def _names_inside(dtype: Any) -> Iterator[str]:
         yield from _names_inside(dtype.inner)
 
 
-class _JsonLines(Writer):
+class JsonLines(Writer):
+    """JSON lines; what JSON has no form for is text."""
+
     def write(self, batch: pl.DataFrame) -> None:
+        """Write rows."""
         lines = _as_text(_without_extensions(batch), lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
         if self._file.isatty():
             lines = printable(lines, lines=True)
@@ -227,7 +230,7 @@ def open_writer(
     The file appears at its path when the block ends without an exception; else an existing file is unchanged. ``alone`` locks the path
     against other runs; ``lines`` makes a writer of JSON lines of another form. The errors of the writer name the file.
     """
-    lines = lines or _JsonLines
+    lines = lines or JsonLines
     if out is None:
         yield None
     elif str(out) == STDOUT:
