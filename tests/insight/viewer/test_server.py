@@ -369,3 +369,20 @@ def test_only_results_and_the_inputs_that_they_name_are_opened(folder, tmp_path)
         server.send_signal(signal.SIGINT)
         server.wait(PATIENCE)
         assert events() == ({"rollouts.jsonl", "before.parquet"}, set())
+
+
+@pytest.mark.parametrize("query", [{"text": "9, please"}, {"reason": "does not equal …"}, {"text": "t39"}])
+def test_kept_texts_are_searched_part_by_part(app, folder, tmp_path, monkeypatch, query):
+    monkeypatch.setattr("assay.insight.viewer.matches._PART", 7)
+    assay.score_file(folder / "rollouts.jsonl", SPEC, tmp_path / "kept.parquet", keep=["+completion"])
+    viewer = Viewer([tmp_path / "kept.parquet"])
+    viewer.read()
+    kept = viewer_app(viewer, TOKEN)
+    kept.port = PORT
+
+    def rows(app):
+        answer = until(lambda: (answer := asked(app, "rows", query).data)["scanned"] == ROWS and answer)
+        return answer["matching"], [row["row"] for row in answer["rows"]]
+
+    assert rows(kept) == rows(app)
+    assert rows(kept)[0]

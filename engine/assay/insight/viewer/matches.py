@@ -1,7 +1,7 @@
 """Which rows a condition holds for, found in the background: answers use what has been looked at."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 import polars as pl
@@ -14,6 +14,8 @@ from assay.scoring.in_memory import engine_errors
 
 _T = TypeVar("_T")
 
+_PART = 1 << 17
+
 
 class Matches:
     """The rows of a result for which a condition holds, as far as they have been looked at.
@@ -21,10 +23,13 @@ class Matches:
     Args:
         result: The result.
         frame: One Boolean column, a value for each of its rows.
+        idle: Not set while an answer reads rows.
+        in_parts: Whether a part of the rows can be looked at by itself: others are streamed, and an answer then waits for the engine,
+            which reads ahead.
     """
 
-    def __init__(self, result: Result, frame: pl.LazyFrame) -> None:
-        self._result, self._frame = result, frame
+    def __init__(self, result: Result, frame: pl.LazyFrame, idle: threading.Event, *, in_parts: bool) -> None:
+        self._result, self._frame, self._idle, self._in_parts = result, frame, idle, in_parts
         self._parts: list[pl.Series] = []
         self._error: AssayError | None = None
         self._stopped = threading.Event()
@@ -34,14 +39,22 @@ class Matches:
     def _look(self) -> None:
         try:
             with engine_errors(self._result.files):
-                for batch in batches(self._frame):
+                for batch in self._batches():
                     self._parts.append(batch.to_series().fill_null(value=False))
+                    self._idle.wait()
                     if self._stopped.is_set():
                         return
         except AssayError as error:
             self._error = error
         except ENGINE_ERRORS as error:
             self._error = InputError(first_line(error))
+
+    def _batches(self) -> Iterator[pl.DataFrame]:
+        if not self._in_parts:
+            yield from batches(self._frame)
+            return
+        for at in range(0, self._result.rows, _PART):
+            yield self._frame.slice(at, _PART).collect(engine="streaming")
 
     def stop(self) -> None:
         """Look at no more rows."""

@@ -12,7 +12,7 @@ from assay.aggregating.templates import template_expr
 from assay.errors import AssayError, UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
 from assay.insight.findings.columns import key_expr
-from assay.insight.originals import all_texts
+from assay.insight.originals import all_texts, text_expr
 from assay.insight.reports.index import FILTERS, Index, RowFilters
 from assay.insight.reports.reporting import report
 from assay.insight.reports.rows import Data, add_surroundings, cards_data, line_of
@@ -20,7 +20,7 @@ from assay.insight.reports.showing import condition
 from assay.insight.results import Result
 from assay.insight.viewer.matches import Matches, Recent
 from assay.insight.viewer.overview import first_overview
-from assay.names import HIDDEN, TEXT
+from assay.names import COMPLETION, HIDDEN, TEXT
 
 MOST_ROWS = 200
 
@@ -94,7 +94,8 @@ class Viewed:
         self.index = Index(result)
         self.error: AssayError | None = None
         self._overview: Data | None = None
-        self._begun = threading.Event()
+        self._begun, self._idle = threading.Event(), threading.Event()
+        self._idle.set()
         self._first: Recent[Data] = Recent(1)
         self._orders: Recent[pl.Series] = Recent(_KEPT_ORDERS)
         self._matches: Recent[Matches] = Recent(_KEPT_MATCHES, Matches.stop)
@@ -137,7 +138,11 @@ class Viewed:
             kept = kept.head(len(there)) & there.head(len(kept))
         chosen = kept.arg_true()
         rows = self._sorted(chosen, kept, query.sort).slice(query.offset, query.limit).to_list()
-        cards, note = cards_data(self.result, rows, self.rollouts) if rows else ([], "")
+        self._idle.clear()
+        try:
+            cards, note = cards_data(self.result, rows, self.rollouts) if rows else ([], "")
+        finally:
+            self._idle.set()
         answer = {"matching": len(chosen), "scanned": len(kept), "total": self.result.rows}
         return answer | {"rows": [line_of(card, query.check) for card in cards], "notes": [note] if note else []}
 
@@ -159,7 +164,8 @@ class Viewed:
 
     def _looking(self, kind: str, text: str) -> Matches:
         make = {"where": self._where, "text": self._text, "reason": self._reason}[kind]
-        return Matches(self.result, make(text))
+        is_kept = kind == "reason" or (kind == "text" and self.rollouts is None and COMPLETION in self.result.schema)
+        return Matches(self.result, make(text), self._idle, in_parts=is_kept and self.result.has_cheap_slices)
 
     def _where(self, text: str) -> pl.LazyFrame:
         return self._holding(condition(self.result, text, []).cast(pl.Boolean))
@@ -173,6 +179,9 @@ class Viewed:
         pattern = f"(?i){pl.escape_regex(text)}"
         names = self.index.keys.values()
         keys = [key_expr(name, self.result.schema[name]).cast(pl.String).str.contains(pattern) for name in names]
+        if self.rollouts is None and COMPLETION in self.result.schema:
+            scored = text_expr(self.result, self.result.schema[COMPLETION])
+            return self._holding(pl.any_horizontal(*keys, scored.str.contains(pattern)).fill_null(value=False))
         in_keys = self._holding(pl.any_horizontal(pl.lit(value=False), *keys).fill_null(value=False))
         try:
             texts = all_texts(self.result, self.rollouts).select(pl.col(TEXT).str.contains(pattern))
