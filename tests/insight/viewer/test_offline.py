@@ -63,6 +63,58 @@ def test_a_size_that_is_too_small_leaves_the_overview():
     assert (data["rows"]["rows"], data["cards"]) == ([], {})
     assert "<table" in page
     assert "leaves no room for rows" in page
+    assert len(page.encode()) < 100_000
+
+
+def wide(names, models, steps, mark=""):
+    """A result of many checks, models, tasks, steps and lines of feedback."""
+    draw = random.Random(1)
+    rows = 10 * models
+    columns = {
+        "task_id": [f"t{at % 100}{mark}" for at in range(rows)],
+        "model": [f"organisation/model-{at % models}{mark}" for at in range(rows)],
+        "step": [at % steps for at in range(rows)],
+        "reward": [draw.random() for _ in range(rows)],
+        "feedback": [f"verifier/c0: {'because ' * 200}{mark}{at * 'x'}" for at in range(rows)],
+        "completion": ["word " * 50] * rows,
+    }
+    checks = {
+        f"check/verifier/c{at}{mark}": [float(draw.random() > at / names) for _ in range(rows)] for at in range(names)
+    }
+    return open_result(pl.DataFrame(columns | checks))
+
+
+WIDE = {
+    "hostile": (lambda: open_result(hostile(400, 300, 100)), True),
+    "many checks": (lambda: wide(320, 60, 50), True),
+    "many steps": (lambda: wide(20, 20, 300), True),
+    "long names": (lambda: wide(60, 60, 10, "\U0001f600" * 3_000), False),
+    "endless names": (lambda: wide(10, 30, 10, "漢<&" * 5_000), False),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_an_overview_leaves_room_for_rows_and_says_what_it_leaves_out(name):
+    result, has_all = WIDE[name][0](), WIDE[name][1]
+    overview = assay.report(result, examples=0).as_json()
+    for size in (200_000, 2_000_000):
+        page = page_in_file(result, overview, max_size=size)
+        assert len(page.encode()) <= size
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+        for row in data["rows"]["rows"]:
+            assert len(row["scores"]) == len(data["about"]["checks"]) == len(data["cards"][str(row["row"])]["checks"])
+    assert data["cards"]
+    assert data["about"]["checks"]
+    assert ("left out, for the page" not in page) == has_all
+
+
+def test_an_overview_keeps_the_checks_whose_failures_cost_the_most():
+    page, data = page_of(wide(320, 10, 5), max_size=300_000)
+    shown = [int(check["name"].removeprefix("c")) for check in data["about"]["checks"]]
+    assert 0 < len(shown) < 320
+    assert shown == sorted(shown)
+    assert min(shown) > 150
+    assert f"{320 - len(shown)} checks" in re.search("left out, for the page[^<]+", page)[0]
 
 
 def finding(**filters):

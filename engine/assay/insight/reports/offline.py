@@ -6,6 +6,7 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.insight.reports.document import title
+from assay.insight.reports.fitting import fitted, size_of
 from assay.insight.reports.index import Index
 from assay.insight.reports.page import as_page, inert
 from assay.insight.reports.rows import Data, add_surroundings, cards_data, line_of
@@ -37,7 +38,7 @@ def page_in_file(
     results: Sequence[str] = (),
     compare: Data | None = None,
 ) -> str:
-    """Return a page of at most ``max_size`` bytes, if the overview alone is not larger.
+    """Return a page of at most ``max_size`` bytes, as far as a page with nothing in its lists is not larger.
 
     Args:
         result: The result.
@@ -50,12 +51,14 @@ def page_in_file(
         compare: Their difference as JSON data.
     """
     index = Index(result).scan()
-    overview = overview | {"heat": index.heat(), "findings": overview.get("findings", [])[:findings]}
-    data = page_data("file", results or [result.name], overview, compare)
+    shown = overview.get("findings", [])[:findings]
+    overview = _shortened(overview | {"heat": index.heat(), "findings": shown})
+    data = page_data("file", results or [result.name], overview, _shortened(compare))
     lines: list[Data] = []
-    data |= {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}
-    left = max_size - len(as_page(data).encode())
-    for card in _cards(index, overview["findings"], rollouts, data["notes"], text=text):
+    data, checks = fitted(data | {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}, max_size)
+    left = max_size - size_of(data)
+    for card in _cards(index, shown, rollouts, data["notes"], text=text):
+        card["checks"] = [_known(card["checks"][at]) for at in checks]
         line = line_of(card)
         left -= len(inert(card).encode()) + len(inert(line).encode())
         if left < 0:
@@ -70,21 +73,21 @@ def page_in_file(
     return page
 
 
+def _known(verdict: Data) -> Data:
+    """Return a verdict without what is not known of it, which is most of a page of many checks."""
+    return {name: value for name, value in verdict.items() if value not in ("", None) or name in ("score", "passes")}
+
+
 def _cards(
     index: Index, findings: Sequence[Mapping[str, Any]], rollouts: Any, notes: list[str], *, text: bool
 ) -> Iterator[Data]:
     rows = iter(dict.fromkeys([*_rows_of(index.result, findings), *index.drawn(_MOST_ROWS)]))
     while part := list(islice(rows, _AT_ONCE)):
-        cards, why = _read(index, part, rollouts)
+        cards, why = cards_data(index.result, part, rollouts)
+        add_surroundings(cards, index, rollouts)
         notes += [why] if why and text and why not in notes else []
         for card in cards:
             yield shortened(card) if text else _without_texts(card)
-
-
-def _read(index: Index, rows: Sequence[int], rollouts: Any) -> tuple[list[Data], str]:
-    cards, why = cards_data(index.result, rows, rollouts)
-    add_surroundings(cards, index, rollouts)
-    return cards, why
 
 
 def _rows_of(result: Result, findings: Sequence[Mapping[str, Any]]) -> Iterator[int]:

@@ -28,6 +28,12 @@ REPORT_FILES = Path(__file__).parent
 _SHOWN_FINDINGS, _SHOWN_ROWS, _SHOWN_TEXT, _CHARTED = 8, 20, 2_000, 24
 """How many findings and rows, how much of a text and how many charts over steps are shown without the module."""
 
+_LONGEST_VALUE = 500
+"""The most code points of a value in an address."""
+
+_HEAT_CHECKS = 60
+"""The most checks in the table by model: those whose failures cost the most."""
+
 _UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 _LEAST_RANGE = 0.1
@@ -93,8 +99,9 @@ def _environment() -> Environment:
 
 
 def address(**state: Any) -> str:
-    """Return the address of a state of the page."""
-    return "#" + urlencode({name: value for name, value in state.items() if value is not None}, True, quote_via=_quoted)
+    """Return the address of a state of the page; values that are too long for one are left out, and more rows are listed then."""
+    kept = {name: value for name, value in state.items() if value is not None and len(str(value)) <= _LONGEST_VALUE}
+    return "#" + urlencode(kept, doseq=True, quote_via=_quoted)
 
 
 def _quoted(text: str | bytes, *_: Any) -> str:
@@ -129,7 +136,7 @@ def _view(data: Mapping[str, Any]) -> dict[str, Any]:
         "facts": list(_facts(overview)),
         "findings": findings[:_SHOWN_FINDINGS],
         "more_findings": findings[_SHOWN_FINDINGS:],
-        "heat": _heat(overview),
+        "heat": _heat(overview, costliest(checks, _HEAT_CHECKS)),
         "histogram": _histogram(overview["histogram"]),
         "steps": _steps(overview),
         "check_columns": _with_values(_CHECK_COLUMNS, checks),
@@ -177,8 +184,15 @@ def _models(overview: Mapping[str, Any]) -> list[str | None]:
     return [] if models == [None] else models
 
 
-def _heat(overview: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of the table of pass rates: one for each model, the best first, or one for all rows."""
+def costliest(checks: Sequence[Mapping[str, Any]], most: int) -> list[int]:
+    """Return the places of the checks whose failures cost the most, in the order of the checks."""
+    places = range(len(checks))
+    order = sorted(places, key=lambda at: (checks[at].get("loss") or 0.0, checks[at]["failures"] or 0), reverse=True)
+    return sorted(order[:most])
+
+
+def _heat(overview: Mapping[str, Any], shown: Sequence[int]) -> dict[str, Any]:
+    """Return the table of pass rates of the checks at some places: a line for each model, the best first, or one for all rows."""
     checks, summary, heat = overview["checks"], overview["summary"], overview.get("heat") or {}
     if models := _models(overview):
         lines = list(zip(models, *(heat[name] for name in ("cells", "reward", "rows")), strict=True))
@@ -186,11 +200,13 @@ def _heat(overview: Mapping[str, Any]) -> list[dict[str, Any]]:
     else:
         cells = [{"rows": check["rows"], "passes": check["rows"] - check["failures"]} for check in checks]
         lines = [(None, cells, summary["mean"], summary["rows"])]
+    checks = [checks[at] for at in shown]
     rates = [
-        [cell["passes"] / cell["rows"] if cell and cell["rows"] else None for cell in cells] for _, cells, _, _ in lines
+        [cell["passes"] / cell["rows"] if cell and cell["rows"] else None for cell in (cells[at] for at in shown)]
+        for _, cells, _, _ in lines
     ]
     ranges = [_range([rate for rate in column if rate is not None]) for column in zip(*rates, strict=True)]
-    return [
+    shown_lines = [
         {
             "model": label(model) if models else None,
             "mean": mean,
@@ -208,6 +224,7 @@ def _heat(overview: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for (model, _, mean, rows), of_model in zip(lines, rates, strict=True)
     ]
+    return {"checks": checks, "lines": shown_lines}
 
 
 def _range(rates: Sequence[float]) -> tuple[float, float]:

@@ -16,16 +16,27 @@ from assay.insight.reports.showing import cards_of
 from assay.insight.results import ROW, Result, json_data
 from assay.names import COMPLETION
 from assay.values.chats import chat_of
+from assay.writing.documents import cut
 
 Data = dict[str, Any]
 
 _MOST_OF_TASK = 16
 
+_SHOWN = 200
+"""Code points of what is read and expected that are shown: the rest is in the text, where it is marked."""
+
 
 def cards_data(result: Result, rows: Sequence[int], rollouts: Any = None) -> tuple[list[Data], str]:
-    """Return cards of rows as JSON data, in order of ``rows``; and a note if there are no texts, or ``""``."""
-    cards, why = cards_of(result, rows, rollouts=rollouts)
-    return [json_data(card.as_json()) for card in cards], why
+    """Return cards of rows as JSON data, in order of ``rows``; and a note if there are no texts, or ``""``.
+
+    What is read and expected is cut: a check without steps reads the whole text.
+    """
+    found, why = cards_of(result, rows, rollouts=rollouts)
+    cards: list[Data] = [json_data(card.as_json()) for card in found]
+    for evidence in filter(None, (check["evidence"] for card in cards for check in card["checks"])):
+        evidence["read"] = evidence["read"] and cut(evidence["read"], _SHOWN)
+        evidence["expected"] = [cut(gold, _SHOWN) for gold in evidence["expected"]]
+    return cards, why
 
 
 def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:
@@ -34,7 +45,7 @@ def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:
     names = [entry["check"] for entry in checks]
     failing = (at for at, entry in enumerate(checks) if entry["passes"] is False)
     chosen = names.index(check) if check in names else next(failing, None)
-    evidence = {} if chosen is None else checks[chosen]["evidence"] or {}
+    evidence = {} if chosen is None else checks[chosen].get("evidence") or {}
     line = {name: card[name] for name in ("row", "key", "state", "reward")}
     line["scores"] = [entry["score"] for entry in checks]
     return line | {name: evidence.get(name) for name in ("read", "expected", "near")}
