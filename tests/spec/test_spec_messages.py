@@ -119,7 +119,7 @@ GROUPS = [  # (group in YAML, the problem)
 
 
 SAME = (("choice, value: B", "letters"), ("list_equals, value: a", "sep"), ("number, value: 1", "at"))
-SAME += (("tool_calls, value: []", "format"), ("tool_f1, value: []", "scope"))
+SAME += (("count, max: 1", "of"), ("tool_calls, value: []", "format"), ("tool_f1, value: []", "scope"))
 SAME_ON_EVERY_ROW = [  # what a check reads
     (f"{check}, {name}: {{column: n}}", f"{name} (line 2): `{name}` of `{check.partition(',')[0]}` is the same on every row, not {{column: …}}")
     for check, name in SAME

@@ -39,7 +39,7 @@ _DECIMAL = r"\A[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\z"
 def number_value(text: str) -> float | None:
     """Return the value of a number as a text writes it: ``"$1,200.50"`` is 1200.5; None if it has no finite value."""
     try:
-        value = float(text.translate(_ONLY_VALUE))
+        value = float(text if text.isdecimal() else text.translate(_ONLY_VALUE))
     except ValueError:
         return None
     return value if math.isfinite(value) else None
@@ -83,11 +83,11 @@ def _number_values(texts: pl.Series) -> pl.Series:
     return values.set(values.is_finite().not_(), None)
 
 
-def numbers_in(text: str) -> Iterator[Place]:
-    """Yield where the numbers of a text begin and end, from the left; none beyond the greatest float."""
+def numbers_in(text: str) -> Iterator[tuple[Place, float]]:
+    """Yield where the numbers of a text begin and end, and their values, from the left; none beyond the greatest float."""
     for match in _NUMBER.finditer(f" {text}"):
-        if _is_finite(match[0][1:]):
-            yield match.start(), match.end() - 1
+        if (value := number_value(match[0][1:])) is not None:
+            yield (match.start(), match.end() - 1), value
 
 
 def _is_finite(number: str) -> bool:
@@ -150,7 +150,7 @@ class NumberStep(Step):
         return next((number[1:] for number in numbers if _is_finite(number[1:])), None)
 
     def begins(self, text: str) -> int:
-        starts = [start for start, _ in numbers_in(text)]
+        starts = [start for (start, _), _ in numbers_in(text)]
         return starts[0 if self.params.at == "first" else -1]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
@@ -178,7 +178,7 @@ class Numbers(Step):
         return [number[1:] for number in _NUMBER.findall(f" {text}") if _is_finite(number[1:])] or None
 
     def placed(self, given: PlacedText) -> list[PlacedText] | None:
-        return [given.cut(*place) for place in numbers_in(given.text)] or None
+        return [given.cut(*place) for place, _ in numbers_in(given.text)] or None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)

@@ -66,6 +66,7 @@ TITLE = {"type": "case", "is": "title"}
             "cat: car",
             ["gold:cat", "read:car"],
         ),
+        ({"type": "similarity", "value": "cat", "metric": "levenshtein_distance"}, "a cat or two", ["gold:cat"]),
         ({"type": "list_equals", "value": ["a"], "on": [{"after": ":"}]}, "it: a, b", ["read:a", "read:b"]),
         ({"type": "min_length", "value": 9, "on": ["boxed"]}, r"\boxed{a}", ["read:a"]),
         ({"type": "starts_with", "value": "no", "strip": False}, " so no", ["read: s", "gold:no"]),
@@ -188,6 +189,7 @@ def test_marks(check, text, marks):
         ({"type": "contains", "value": "a"}, None, {}, []),
         ({"type": "max_length", "value": {"column": "most"}}, "abc", {"most": 2}, ["excess:c"]),
         ({"type": "count", "of": "words", "max": {"column": "most"}}, "a b c", {"most": 1}, ["excess:b c"]),
+        ({"type": "length_penalty", "max": {"column": "most"}, "buffer": 1}, "abc", {"most": 2}, ["excess:bc"]),
         ({"type": "regex", "pattern": {"column": "p"}}, "abc", {"p": ["b", "x"]}, ["matched:b"]),
         (
             {"type": "json_schema", "schema": {"column": "s"}},

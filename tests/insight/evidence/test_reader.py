@@ -40,6 +40,7 @@ def test_the_goldens_hold():
         ({"type": "number_range", "min": 3}, "2 or 1", "1", (), None),
         ({"type": "choice", "value": 1}, "(A)", "A", ("1",), None),
         ({"type": "list_equals", "value": "b, a"}, "a,b", '["a", "b"]', ("b", "a"), None),
+        ({"type": "list_equals", "value": ["a", "a"]}, "a", '["a"]', ("a", "a"), None),
         ({"type": "starts_with", "value": ["yes", "never"]}, " Maybe ", "Maybe", ("yes", "never"), None),
         ({"type": "starts_with", "value": ["yes", "yet"]}, "Yes, sir", "Yes", ("yes", "yet"), None),
         ({"type": "ends_with", "value": "end", "strip": False}, "an end ", "nd ", ("end",), None),

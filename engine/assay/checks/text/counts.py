@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.calls.limits import Limits
-from assay.checks.base import Check, Columns, Example, Row, Traits
+from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
 from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
@@ -133,6 +133,7 @@ class CountOf(Check):
     """
 
     type = "count"
+    golds = GoldKind(same_params=("of",))
     words = ("number of {check.counted.noun}: {check.shown}", "")
     Params = CountParams
     params: CountParams

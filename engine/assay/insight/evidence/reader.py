@@ -9,6 +9,7 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check, is_builtin
 from assay.checks.golds import GoldCheck
 from assay.checks.registry import BUILTIN
+from assay.checks.similarity.metrics import DISTANCE
 from assay.checks.tools.base import ReadCalls
 from assay.errors import SpecError
 from assay.insight.evidence.relations import near, occurrences
@@ -72,7 +73,7 @@ class CheckReader:
     @property
     def marks_golds(self) -> bool:
         """Whether a gold somewhere in the text says something of a check that fails."""
-        is_graded = self.type == "similarity" and self.spec.threshold is None
+        is_graded = self.spec.threshold is None and getattr(self.bare.params, "metric", DISTANCE) != DISTANCE
         return not (self.spec.negate or is_graded or self.type == "choice")
 
     @property
@@ -116,7 +117,7 @@ class CheckReader:
         return self.check.brought.candidates(row) if isinstance(self.check, GoldCheck) else [self.check]
 
     def expected(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the texts of its golds, each once."""
+        """Return the texts of its golds."""
         return self.phrases(row) if self.has_golds else ()
 
     @property
@@ -126,7 +127,7 @@ class CheckReader:
 
     def phrases(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, also of what should not be there."""
-        return tuple(dict.fromkeys(text for gold in self.golds(row) for text in self._texts(gold)))
+        return tuple(text for gold in self.golds(row) for text in self._texts(gold))
 
     def _texts(self, gold: Any) -> list[str]:
         if self.type == "list_equals" and isinstance(gold, str):

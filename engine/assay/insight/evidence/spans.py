@@ -132,9 +132,9 @@ def _length(scene: Scene) -> Iterator[Mark]:
 
 
 def _length_penalty(scene: Scene) -> Iterator[Mark]:
-    for unit in scene.reader.golds(scene.row):
-        if unit in ("chars", "words") and not scene.reader.spec.negate:
-            yield from _beyond(scene, unit, float(scene.params.max) - float(scene.params.buffer))
+    unit = scene.params.unit  # a length that the row brings is in no text
+    if unit in ("chars", "words") and not scene.reader.spec.negate:
+        yield from _beyond(scene, unit, float(scene.params.max) - float(scene.params.buffer))
 
 
 def _count(scene: Scene) -> Iterator[Mark]:
