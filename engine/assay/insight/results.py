@@ -37,6 +37,7 @@ STATES = ("pass", "fail", "unscored")
 _CHECK, _SCORE = "check/", "score/"
 _TIMES = (pl.Date, pl.Datetime, pl.Time, pl.Duration)
 _NO_KEYS = (pl.Object, pl.BaseExtension, pl.Map)  # types whose values Polars cannot group or sort
+_NO_TEXTS = (pl.Object, pl.BaseExtension, pl.Map, pl.List, pl.Array, pl.Struct, pl.Binary)
 _NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
 _TEXTS_AT_ONCE = 1 << 16
 
@@ -293,6 +294,11 @@ def result_of(
         dtype = schema.get(column, pl.Null())
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
             raise InputError(f"{name}: `{column}` has type {dtype}; expected numbers.")
+    for column in {"feedback", "error"} & {*schema}:  # of another program, maybe; lists of texts are no lines
+        is_text = not has_type(schema[column], _NO_TEXTS)
+        text = exactly(column).cast(pl.String) if is_text else pl.lit(None, pl.String)
+        frame = frame.with_columns(text.alias(column))
+        schema = pl.Schema({**schema, column: pl.String()})
     lack = "it has no provenance" if damage is None else f"it has no provenance that can be read ({damage.fact})"
     notes = () if provenance else (f"{lack}: weights and types of checks are unknown",)
     reward = pl.col("reward").cast(pl.Float64)

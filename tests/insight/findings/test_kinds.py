@@ -190,3 +190,55 @@ def test_strange_results_have_findings_too(columns, known, rows, hostile):
     for finding in report.findings:
         assert len(finding["text"]) <= 240
         assay.show(strange, limit=1, **finding["filter"])
+
+
+def test_rows_of_conditions_are_those_of_the_findings(tmp_path):
+    rows = answers(400, lambda at: "" if at % 20 == 1 else f"A: {at}" if at % 3 else f"it is {at}")
+    for at, row in enumerate(rows):
+        row |= {"model": ("o'x (from y)", "elm")[at % 2], "stop_reason": " LENGTH" if at % 10 == 3 else "stop"}
+        row |= {"answer": None if at % 40 == 7 else row["answer"]}
+    checks = [RIGHT, {**RIGHT, "id": "not-right", "on": [{"after": "it"}]}, {**RIGHT, "id": "x: right", "on": "boxed"}]
+    rewards = scored(tmp_path, rows, {"checks": [*checks, {**RIGHT, "id": "sure", "missingGold": "fail"}]})
+    found = assay.report(rewards).findings
+    assert {finding["kind"] for finding in found} >= {"unscored", "not_found", "dead", "truncated", "duplicates"}
+    for finding in found:
+        matching = assay.show(rewards, limit=1, **finding["filter"]).matching
+        is_by_number = finding["kind"] in ("near_miss", "flat")
+        assert ("row" in finding["filter"]) == is_by_number
+        assert is_by_number or matching == finding["rows"], finding
+
+
+@pytest.mark.parametrize("column", ["feedback", "error"])
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (pl.lit(None), 0),
+        (pl.lit(5), 60),
+        (pl.lit("a: found nothing: x").cast(pl.Categorical), 60),
+        (pl.concat_list(pl.lit("a: no")), 0),
+        (pl.struct("task_id"), 0),
+        (pl.lit(b"a: no"), 0),
+    ],
+)
+def test_lines_of_other_programs_need_not_be_texts(column, words, lines):
+    rows = [{"task_id": f"t{at}", "reward": None if at % 7 else 1.0, "check/v/a": at % 2} for at in range(60)]
+    frame = pl.DataFrame(rows).with_columns(words.alias(column))
+    for finding in assay.report(frame).findings:
+        assert assay.show(frame, limit=1, **finding["filter"]).matching == finding["rows"]
+    (card,) = assay.show(frame, row=[1]).cards
+    verdicts = "".join(verdict.feedback + verdict.error for verdict in card.checks)
+    assert bool(verdicts + "".join(card.feedback + card.error)) == (lines > 0)
+
+
+def test_of_a_model_with_few_rows_the_base_are_its_rows(tmp_path):
+    rows = answers(300, lambda at: "no" if at % 20 == 0 else f"A: {at if at % 2 else 9000 + at}")
+    for at, row in enumerate(rows):
+        row["model"] = "small" if at % 20 == 0 else "large"
+    found = assay.report(scored(tmp_path, rows, {"checks": [RIGHT]})).findings
+    assert [(f["kind"], f["model"], f["rows"], f["of"]) for f in found] == [("not_found", "small", 15, 15)]
+
+
+def test_checks_that_fail_everywhere_are_redundant_unless_dead(tmp_path):
+    rows = answers(60, str)
+    never = [{"id": name, "type": "contains", "value": name} for name in ("kill", "damn")]
+    assert found_in(tmp_path, rows, *never) == [("redundant", "kill", 60, "damn")]

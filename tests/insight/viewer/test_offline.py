@@ -130,6 +130,9 @@ def test_rows_of_findings_come_first():
     assert {*rows[:5]} <= {*frame["row"]}
     assert len({*rows[:5]}) == 5
     assert {*rows[5:7]} == {7, 399}
+    conditions = page_of(result, findings)[1]["conditions"]
+    oak = result.frame.with_row_index("row").filter(pl.col("model") == "oak").collect()["row"].to_list()
+    assert conditions == {"model = 'oak'": oak}
     assert len({*rows}) == len(rows) == 400
     assert page_of(result, findings, findings=1)[1]["rows"]["rows"][5]["row"] == Index(result).scan().drawn(1)[0]
 

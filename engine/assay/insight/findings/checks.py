@@ -9,7 +9,7 @@ from assay.errors import counted
 from assay.insight import stats
 from assay.insight.findings import words
 from assay.insight.findings.facts import Facts, Outlier, Tally
-from assay.insight.findings.finding import Finding, Selection, sql
+from assay.insight.findings.finding import Finding, Selection, is_not, says
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
 from assay.insight.findings.words import name
 from assay.writing.numbers import count, percent
@@ -17,12 +17,16 @@ from assay.writing.numbers import count, percent
 NOTHING = "found nothing: "
 """What the reason of a check begins with that finds nothing to compare."""
 
+NO_REASON = "no reason is given"
+"""In place of a template, of rows without a reward and an error."""
+
 _ELSEWHERE = "gold elsewhere"
 
 
 def errors(facts: Facts) -> Iterator[Finding]:
     """Find errors beside a reward, by check and template."""
     tallies = {tally.check.name: tally for tally in facts.tallies}
+    labelled = [f"{check}: {template}" for check, template in facts.errors]
     for (check, template), rows in facts.errors.items():
         tally = tallies[check]
         yield Finding(
@@ -34,7 +38,7 @@ def errors(facts: Facts) -> Iterator[Finding]:
                 f"{words.share(rows, facts.scored, 'scored row')}: {words.cause(template)}.",
                 words.stake(tally),
             ],
-            selection=Selection(where=("reward IS NOT NULL", *_says("error", f"{check}: {template}"))),
+            selection=Selection(where=("reward IS NOT NULL", says("error", f"{check}: {template}", labelled))),
         )
 
 
@@ -47,17 +51,15 @@ def unscored(facts: Facts) -> Iterator[Finding]:
             cause=template,
             title=f"{counted(rows, 'row')} {'has' if rows == 1 else 'have'} no reward",
             sentences=[f"{words.share(rows, facts.rows)}: {words.cause(template)}.", "Means and rates leave them out."],
-            selection=Selection(unscored=True, where=_says("error", template)),
+            selection=Selection(unscored=True, where=_of_unscored(facts, template)),
         )
 
 
-def _says(column: str, template: str) -> tuple[str]:
-    """Return the condition in SQL that a column has the words of a template."""
-    words = template[:_LONGEST].replace("…", "%")
-    return (f"{column} LIKE {sql(f'%{words}%')}",)
-
-
-_LONGEST = 500
+def _of_unscored(facts: Facts, template: str) -> tuple[str, ...]:
+    if template != NO_REASON:
+        return (says("error", template, facts.unscored, begin="(.*: )?"),)
+    has_errors = facts.columns is not None and "error" in facts.columns.result.schema
+    return ("COALESCE(error, '') = ''",) if has_errors else ()
 
 
 def outlier(facts: Facts) -> Iterator[Finding]:
@@ -83,7 +85,11 @@ def _outlier(facts: Facts, tally: Tally, one: Outlier) -> Finding:
             f"{words.passing(rate.passes, rate.rows)}; {words.span(one.others)}.",
             _why(facts, tally, cause, rate.model, rate.failures),
         ],
-        selection=Selection((check,) if one.is_lowest else (), () if one.is_lowest else (check,)),
+        selection=Selection(
+            failed=(check,) if one.is_lowest else (),
+            passed=() if one.is_lowest else (check,),
+            model=facts.models[rate.model],
+        ),
     )
 
 
@@ -152,14 +158,18 @@ def not_found(facts: Facts) -> Iterator[Finding]:
         if tally.nothing is None:
             continue
         every = facts.rows_of(tally.nothing)
-        rows = _left(every, facts.explained(tally, "not_found"))
-        model, usual = facts.model_of(rows), tally.rows - every.height + rows.height
-        of_model = [rate.rows for rate in facts.rates(tally) if model is not None and facts.models[rate.model] == model]
-        base = of_model[0] if of_model else usual
+        explained = facts.explained(tally, "not_found")
+        rows = _left(every, explained)
+        model = facts.model_of(rows)
+        base = tally.rows - every.height + rows.height if model is None else facts.rows_on(tally, model)
         elsewhere, p = _elsewhere(facts, tally, rows.height)
         is_much = rows.height >= max(limits["rows"], limits["share"] * base)
         if is_much and (elsewhere or rows.height >= limits["most"] * base):
-            yield _not_found(facts, tally, rows.height, base, model, elsewhere, p)
+            others = [is_not(facts.models[code]) for code in explained if code is not None]
+            selection = Selection(
+                (tally.check.name,), where=(says("feedback", f"{tally.check.name}: {NOTHING}"), *others)
+            )
+            yield _not_found(facts, tally, rows.height, base, model, elsewhere, p, selection)
 
 
 def _elsewhere(facts: Facts, tally: Tally, rows: int) -> tuple[float, float | None]:
@@ -175,7 +185,14 @@ def _elsewhere(facts: Facts, tally: Tally, rows: int) -> tuple[float, float | No
 
 
 def _not_found(
-    facts: Facts, tally: Tally, rows: int, base: int, model: Any, elsewhere: float, p: float | None
+    facts: Facts,
+    tally: Tally,
+    rows: int,
+    base: int,
+    model: Any,
+    elsewhere: float,
+    p: float | None,
+    selection: Selection,
 ) -> Finding:
     check = tally.check.name
     of = f"{words.share(rows, base)}{'' if model is None else f' of {words.shown(str(model))}'}"
@@ -191,7 +208,7 @@ def _not_found(
             f"In {count(elsewhere)} the gold is elsewhere in the text." if elsewhere else "",
             words.stake(tally),
         ],
-        selection=Selection((check,), where=_says("feedback", f"{check}: {NOTHING}")),
+        selection=selection,
     )
 
 

@@ -58,7 +58,7 @@ class Tally:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it certainly passes too rarely; in a group that forbids what it looks for, that is as it should be."""
+        """Whether it certainly passes too rarely; in a group of what must not hold, that is as it should be."""
         is_wanted = self.check.forbids and self.check.role == "member"
         return not is_wanted and _is_rare(self.passes, self.rows, LIMITS["dead"])
 
@@ -181,6 +181,11 @@ class Facts:
         found = pl.DataFrame(columns).group_by("model").agg(counts)
         known = [code for code, value in enumerate(self.models) if value is not None]
         return found.filter(pl.col("scored") >= FEW_ROWS, pl.col("model").is_in(known)).sort("model")
+
+    def rows_on(self, tally: Tally, model: Any) -> int:
+        """Return how many rows of a model a check has scored."""
+        present = self.columns.reward.is_not_null() if self.columns and tally.present is None else tally.present
+        return int((present & (self.model == self.models.index(model))).sum())
 
     def rates(self, tally: Tally) -> list[Rate]:
         """Return how often a check passes on each model that has enough rows."""

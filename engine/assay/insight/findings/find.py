@@ -124,7 +124,7 @@ def _unscored(result: Result, rows: int) -> dict[str, int]:
     )
     counts = {} if lines is None else dict(_by_template(lines).iter_rows())
     without = rows - sum(counts.values())
-    return counts | ({"no reason is given": without} if without > 0 else {})
+    return counts | ({checks.NO_REASON: without} if without > 0 else {})
 
 
 def _by_template(lines: pl.DataFrame, *keys: str) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 """A finding: what of a result needs a look, with numbers, a cause, and the rows to read."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,8 @@ from assay.insight.findings.limits import LEVELS
 
 _MOST_TEXT = 240
 _LAST = 1 << 31
+_LONGEST = 500
+"""Characters of a template that a condition has."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,19 @@ class Selection:
 def sql(value: Any) -> str:
     """Return a value as SQL has it."""
     return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+
+def says(column: str, template: str, others: Iterable[str] = (), *, begin: str = "") -> str:
+    """Return the condition in SQL that a line of a column is of a template; where others go on from it, that it ends there."""
+    words = re.sub(r"[\\^\[]", r"\\\g<0>", template[:_LONGEST]).replace("\n", r"\n")
+    words = re.sub(r"[.*+?(){|$]", r"[\g<0>]", words).replace("…", ".*")  # reads better than backslashes in a shell
+    end = "$" if any(other != template and other.startswith(template) for other in others) else ""
+    return f"{column} REGEXP {sql(f'(?m)^{begin}{words}{end}')}"
+
+
+def is_not(model: Any) -> str:
+    """Return the condition in SQL that a row is of another model."""
+    return f"({_model(model)} <> {sql(model)} OR model IS NULL)"
 
 
 def _model(value: Any) -> str:
@@ -98,13 +114,12 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        selection = self.selection if self.selection.row else replace(self.selection, model=self.model)
         return {
             "kind": self.kind,
             "level": LEVELS[self.kind],
             "check": None if self.tally is None else self.tally.check.name,
             "model": None if self.model is None else str(self.model),
             **{name: getattr(self, name) for name in ("rows", "of", "effect", "cause", "numbers", "title", "text")},
-            "filter": selection.filter,
-            "link": selection.link,
+            "filter": self.selection.filter,
+            "link": self.selection.link,
         }

@@ -15,6 +15,8 @@ from assay.insight.findings.finding import Finding, Selection
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
 from assay.insight.findings.words import name
 from assay.insight.wires import correlation_of_length
+from assay.names import COMPLETION
+from assay.scoring.outcomes import cut_off_sql
 from assay.writing.numbers import change, count, number, percent
 
 _SCORED = Selection(where=("reward IS NOT NULL",))
@@ -42,7 +44,7 @@ def truncated(facts: Facts) -> Iterator[Finding]:
                 f"{words.share(rows.height, facts.rows)} ended at a limit{words.of_model(facts.model_of(rows))}.",
                 f"Their mean reward differs by {change(gap)} from that of the others.",
             ],
-            selection=Selection(row=tuple(rows["row"].head(MOST_ROWS))),
+            selection=Selection(where=(cut_off_sql(facts.columns.result.schema),)),
         )
 
 
@@ -104,8 +106,15 @@ def duplicates(facts: Facts) -> Iterator[Finding]:
                 numbers=words.sampled(found, facts.searched),
                 title=f"{counted(rows, 'text')} {'is' if rows == 1 else 'are'} {title}",
                 sentences=[f"{words.share(rows, of)} {sentence}{words.of_model(model)}."],
-                selection=Selection(row=tuple(found["row"].sort().head(MOST_ROWS))),
+                selection=_of_duplicates(facts, cause, found),
             )
+
+
+def _of_duplicates(facts: Facts, cause: str, rows: pl.DataFrame) -> Selection:
+    is_kept = facts.columns is not None and facts.columns.result.schema.get(COMPLETION) == pl.String
+    if cause == "blank" and is_kept:
+        return Selection(where=(f"TRIM({COMPLETION}) = ''",))
+    return Selection(row=tuple(rows["row"].sort().head(MOST_ROWS)))
 
 
 def length(facts: Facts) -> Iterator[Finding]:

@@ -124,7 +124,9 @@ def duplicates_in(
         for name, keys in (("task", columns.task), ("group", columns.group))
     }
     text = pl.col(TEXT).str.strip_chars()
-    frame = texts.select(pl.col(ROW).alias("row"), model.gather(row).alias("model"), text, **codes).drop_nulls(TEXT)
+    frame = texts.select(pl.col(ROW).alias("row"), model.gather(row).alias("model"), text, **codes)
+    compared = frame.filter(pl.col("group").is_not_null() & (pl.len().over("group") > 1)).height * weight
+    frame = frame.drop_nulls(TEXT)
     blank, is_long = pl.col(TEXT) == "", pl.col(TEXT).str.len_chars() >= limits["length"]
     several = pl.len() * weight >= max(limits["rows"], limits["share"] * columns.rows)
     repeated = is_long & (several & (pl.col("task").drop_nulls().n_unique() >= limits["tasks"])).over(TEXT)
@@ -134,7 +136,6 @@ def duplicates_in(
     copies = is_long & pl.col("group").is_not_null() & (pl.int_range(pl.len()).over("group", TEXT) > 0)
     cause = pl.coalesce("cause", pl.when(copies).then(pl.lit("copies"))).alias("cause")
     found = frame.with_columns(cause).drop_nulls("cause")
-    compared = frame.filter(pl.col("group").is_not_null() & (pl.len().over("group") > 1)).height * weight
     return found.select("row", "model", weight=pl.lit(weight), cause="cause").cast(_DUPLICATES), compared  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -343,17 +344,22 @@ def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
     if len(able) > MOST_PAIRED:
         least = sorted((failures for _, failures in able), reverse=True)[MOST_PAIRED - 1]
         able = [(check, failures) for check, failures in able if failures >= least][:MOST_PAIRED]
-    found: list[tuple[float, int, str, str, float, tuple[int, int, int, int]]] = []
+    found: list[tuple[float, int, str, str, float | None, _Counts]] = []
     for at, (a, fails_a) in enumerate(able):
         for b, fails_b in able[at + 1 :]:
             counts = _counts(a, fails_a, b, fails_b, rows)
-            if (phi := _phi(*counts)) is not None:
-                found.append((-abs(phi), len(found), a.name, b.name, phi, counts))
-    found.sort()
+            phi = _phi(*counts)
+            if phi is not None or _is_redundant(phi, counts):
+                found.append((-abs(phi or 0.0), len(found), a.name, b.name, phi, counts))
+    found.sort(key=itemgetter(0, 1))
     return [_pair(a, b, phi, counts) for _, _, a, b, phi, counts in found]
 
 
-def _counts(a: Failures, fails_a: int, b: Failures, fails_b: int, rows: int) -> tuple[int, int, int, int]:
+_Counts = tuple[int, int, int, int]
+"""Rows that fail both of two checks, only one of them, only the other, and neither."""
+
+
+def _counts(a: Failures, fails_a: int, b: Failures, fails_b: int, rows: int) -> _Counts:
     both = (a.failing & b.failing).bit_count()
     only_a = (fails_a if b.scored is None else (a.failing & b.scored).bit_count()) - both
     only_b = (fails_b if a.scored is None else (b.failing & a.scored).bit_count()) - both
@@ -367,12 +373,19 @@ def _phi(n11: int, n10: int, n01: int, n00: int) -> float | None:
     return (n11 * n00 - n10 * n01) / math.sqrt(margins) if margins else None
 
 
-def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict[str, Any]:
+def _is_redundant(phi: float | None, counts: _Counts) -> bool:
+    """Return whether two checks practically always fail together; where phi is undefined, by the rows that fail either."""
+    n11, n10, n01, _ = counts
+    either = n11 + n10 + n01
+    is_alike = (phi is not None and phi >= _SAME) or (either > 0 and n11 / either >= _SAME)
+    return is_alike and min(n11 + n10, n11 + n01) >= FEW_ROWS
+
+
+def _pair(a: str, b: str, phi: float | None, counts: _Counts) -> dict[str, Any]:
     n11, n10, n01, n00 = counts
     fails_a, fails_b, either = n11 + n10, n11 + n01, n11 + n10 + n01
     jaccard = n11 / either if either else None
     implies = bool(fails_a) and n11 / fails_a >= _IMPLIED, bool(fails_b) and n11 / fails_b >= _IMPLIED
-    alike = phi >= _SAME or (jaccard is not None and jaccard >= _SAME)
     return {
         "a": a,
         "b": b,
@@ -382,7 +395,7 @@ def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict
         "n00": n00,
         "phi": phi,
         "jaccard": jaccard,
-        "redundant": alike and min(fails_a, fails_b) >= FEW_ROWS,
+        "redundant": _is_redundant(phi, counts),
         "implied": any(implies),
         "a_implies_b": implies[0],
         "b_implies_a": implies[1],

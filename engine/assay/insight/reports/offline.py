@@ -1,8 +1,11 @@
 """A page in a file: an overview with as many rows as fit, those of its findings first."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
+
+import polars as pl
 
 from assay.errors import AssayError
 from assay.insight.reports.document import title
@@ -10,8 +13,8 @@ from assay.insight.reports.fitting import fitted, size_of
 from assay.insight.reports.index import Index
 from assay.insight.reports.page import as_page, inert
 from assay.insight.reports.rows import Data, add_surroundings, cards_data, line_of
-from assay.insight.reports.showing import chosen_rows
-from assay.insight.results import Result
+from assay.insight.reports.showing import chosen_rows, condition
+from assay.insight.results import ROW, Result
 from assay.names import COMPLETION
 
 _OF_FINDING = 5
@@ -65,6 +68,7 @@ def page_in_file(
             break
         lines.append(line)
         data["cards"][str(card["row"])] = card
+    data["conditions"] = dict(_conditions(result, overview["findings"], [line["row"] for line in lines]))
     if index.frame.height and not lines:
         data["notes"].append("the overview leaves no room for rows: --max-size makes some")
     while len((page := as_page(data)).encode()) > max_size and lines:  # some rows are there without the script, too
@@ -96,6 +100,16 @@ def _rows_of(result: Result, findings: Sequence[Mapping[str, Any]]) -> Iterator[
             yield from chosen_rows(result, [], limit=_OF_FINDING, random=0, **finding["filter"])[1]
         except AssayError:  # a filter that reads columns in a way that their types do not allow
             continue
+
+
+def _conditions(
+    result: Result, findings: Sequence[Mapping[str, Any]], rows: Sequence[int]
+) -> Iterator[tuple[str, list[int]]]:
+    """Yield the conditions of findings, with those of some rows for which they hold."""
+    for text in dict.fromkeys(text for finding in findings for text in finding["filter"].get("where", ())):
+        with contextlib.suppress(AssayError):
+            holds = result.numbered.filter(pl.col(ROW).is_in(rows), condition(result, text, [])).select(ROW)
+            yield text, result.collect(holds)[ROW].to_list()
 
 
 def _without_texts(card: Data) -> Data:

@@ -77,18 +77,13 @@ const linesOf = (row, column) => {
 };
 
 /** Read a condition that findings write: that a column has some words, or that there is a reward. Others need a server. */
-function conditionOf(sql) {
-  if (sql === "reward IS NOT NULL") return { words: "scored", holds: (row) => row.reward !== null };
-  const [, column, quoted] = /^strpos\((feedback|error), '((?:[^']|'')*)'\) > 0$/.exec(sql) ?? [];
-  if (!column) return null;
-  const part = quoted.replaceAll("''", "'");
-  return { words: `${column} has ${label(part)}`, holds: (row) => linesOf(row, column).includes(part) };
-}
+// rows of this page by the conditions of its findings, in SQL
+const conditions = new Map(Object.entries(page.conditions ?? {}));
 
 const TESTS = {
   failed: (row, name) => isFailure(row.scores[placeOf.get(name)] ?? null),
   passed: (row, name) => row.scores[placeOf.get(name)] === 1,
-  where: (row, sql) => conditionOf(sql)?.holds(row) ?? false,
+  where: (row, sql) => conditions.get(sql)?.includes(row.row) ?? false,
   text: (row, words) => textOf(row).includes(words.toLowerCase()),
   task: (row, value) => { const parts = keyed(row, about.tasks); return parts.join(", ") === value || parts.includes(value); },
   model: (row, value) => String(row.key.model ?? null) === value,
@@ -209,8 +204,6 @@ work.append(list, one, spokenRow);
 const NAMES = { failed: "fails", passed: "passes", where: "where", text: "text", task: "task =", model: "model =", step: "step =", state: "", bin: "reward", reason: "reason", rows: "rows" };
 
 function wordsOf(name, value) {
-  const condition = name === "where" ? conditionOf(value) : null;
-  if (condition) return condition.words;
   if (name !== "bin") return `${NAMES[name]} ${label(value)}`.trim();
   const [low, high] = about.range;
   const end = (at) => Number((low + ((high - low) * at) / about.bins).toPrecision(4));
@@ -285,7 +278,7 @@ function drawCounts(state, answer) {
   const of = isServer && answer.matching < about.rows ? ` of ${count(about.rows)}` : "";
   const held = isServer ? about.rows : page.rows.rows.length;
   const sample = held < about.rows ? ` · this file has ${count(held)} of ${count(about.rows)} rows` : "";
-  const where = !isServer && state.getAll("where").some((sql) => !conditionOf(sql)) ? "; a condition needs `assay view`" : "";
+  const where = !isServer && state.getAll("where").some((sql) => !conditions.has(sql)) ? "; a condition needs `assay view`" : "";
   status.textContent = `${counted(answer.matching, "row")}${of}${scanned}${shown}${where}${sample}`;
   pages.replaceChildren(
     offset > 0 ? h("a", { href: address(state, { offset: Math.max(0, offset - PAGE) || null, row: null }) }, "← earlier") : "",

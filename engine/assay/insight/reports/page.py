@@ -45,7 +45,8 @@ def as_page(data: Mapping[str, Any]) -> str:
 
     Args:
         data: What the page shows: ``home`` (``file`` or ``server``), ``name``, ``notes``, ``results``, the ``overview`` as a report
-            has it with its ``heat``, ``rows`` and ``cards`` (in a file), and what to ``compare``.
+            has it with its ``heat``, ``rows``, ``cards`` and ``conditions`` of findings with their rows (in a file), and what to
+            ``compare``.
     """
     return _environment().get_template("page.html.j2").render(_view(data))
 
@@ -176,7 +177,7 @@ def _for_module(data: Mapping[str, Any]) -> dict[str, Any]:
         "complete": overview.get("complete", True),
         "states": overview["summary"]["passed"] is not None,
     }
-    return {name: data.get(name) for name in ("home", "results", "rows", "cards")} | {"about": about}
+    return {name: data.get(name) for name in ("home", "results", "rows", "cards", "conditions")} | {"about": about}
 
 
 def _models(overview: Mapping[str, Any]) -> list[str | None]:
