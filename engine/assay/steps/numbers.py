@@ -87,7 +87,8 @@ def numbers_in(text: str) -> Iterator[tuple[Place, float]]:
     """Yield where the numbers of a text begin and end, and their values, from the left; none beyond the greatest float."""
     for match in _NUMBER.finditer(f" {text}"):
         if (value := number_value(match[0][1:])) is not None:
-            yield (match.start(), match.end() - 1), value
+            start, end = match.span()
+            yield (start, end - 1), value
 
 
 def _is_finite(number: str) -> bool:

@@ -73,6 +73,21 @@ TITLE = {"type": "case", "is": "title"}
         ({"type": "ends_with", "value": "sir"}, "yes, SIR ", ["matched:SIR"]),
         ({"type": "starts_with", "value": "yes", "negate": True}, "Yes.", ["offending:Yes"]),
         ({"type": "equals", "value": "x", "on": [{"map": {"a b": "b"}}]}, "a b", []),
+        # steps
+        ({"type": "contains", "value": "5", "on": [{"json": {"path": "a"}}]}, '{"a": 2.5}', ["read:2.5", "matched:5"]),
+        ({"type": "contains", "value": "5", "on": [{"json": {"path": "a"}}]}, '{"a": 2.50}', ["read:2.50"]),
+        (
+            {"type": "contains", "value": "b", "on": [{"json": {"path": "a"}}]},
+            '{"a": "a", "a": "b"}',
+            ["read:b", "matched:b"],
+        ),
+        (
+            {"type": "contains", "value": "a--c", "on": [{"replace": {"old": "b", "new": "--"}}]},
+            "xabc",
+            ["matched:abc"],
+        ),
+        ({"type": "contains", "value": "cat", "on": [{"normalize": "squad"}]}, "A cat", ["matched:A cat"]),
+        ({"type": "contains", "value": "ss", "on": ["casefold"]}, "aßb", ["matched:ß"]),
         # searches
         ({"type": "contains", "value": "ß", "caseSensitive": True}, "straße", ["matched:ß"]),
         ({"type": "contains", "value": "i"}, "İ and i", ["matched:İ"]),

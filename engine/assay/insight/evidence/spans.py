@@ -25,7 +25,7 @@ from assay.expressions.regex.spans import ExtractionPlace, MatchPlaces
 from assay.insight.evidence.reader import CheckReader
 from assay.steps.places import Place, PlacedText, places_of
 from assay.steps.regex import operate
-from assay.steps.tool_calls.calls import parsed_calls
+from assay.steps.tool_calls.calls import ARGUMENTS, parsed_calls
 from assay.steps.tool_calls.text import calls_in_text
 from assay.values.paths import ABSENT, Path, find
 from assay.values.references import json_text
@@ -257,9 +257,6 @@ def _calls(scene: Scene) -> Iterator[Mark]:
         yield from _offending(scene, [inside[name] for name in names if name in inside] if names else [owner])
 
 
-_ARGUMENTS = ("arguments", "args", "input", "parameters")
-
-
 def _arguments(text: str) -> list[PlacedValue]:
     """Return the arguments of each call that stands in a text as JSON: of each object with a name."""
     found: list[PlacedValue] = []
@@ -267,7 +264,7 @@ def _arguments(text: str) -> list[PlacedValue]:
     while pending:
         value = pending.pop()
         if isinstance(value, PlacedObject) and isinstance(value.get("name"), PlacedScalar):
-            found.append(next((value[name] for name in _ARGUMENTS if name in value), value))
+            found.append(next((value[name] for name in ARGUMENTS if name in value), value))
         else:
             pending += reversed([*_items(value)])
     return found

@@ -15,9 +15,9 @@ from assay.expressions.json import MAX_DEPTH, NOT_JSON, loads, mended, nesting, 
 Call = dict[str, Any]
 """A call: ``name`` and ``arguments``."""
 
-_ARGUMENTS = ("arguments", "args", "input", "parameters")
+ARGUMENTS = ("arguments", "args", "input", "parameters")
 """Names of a call's arguments, in the order in which they are looked for."""
-_BESIDE = frozenset(("name", "id", "call_id", "index", "type", "status", *_ARGUMENTS))
+_BESIDE = frozenset(("name", "id", "call_id", "index", "type", "status", *ARGUMENTS))
 """Fields of an object that is a call by itself; one with other fields is data that has a name."""
 _FIELDS = {"name", "arguments"}
 _OWN_TYPES = ("function_call", "tool_use", "tool_call")
@@ -86,7 +86,7 @@ def requested_call(request: Any) -> list[Call]:
     """Return the call that an object with a name and arguments describes; none if it has no name."""
     if not isinstance(request, dict) or request.get("name") in (None, ""):
         return []
-    arguments: Any = next((request[name] for name in _ARGUMENTS if request.get(name) is not None), {})
+    arguments: Any = next((request[name] for name in ARGUMENTS if request.get(name) is not None), {})
     return [{"name": request["name"], "arguments": arguments}]
 
 
