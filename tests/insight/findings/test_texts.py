@@ -19,7 +19,7 @@ def test_of_each_check_and_model_the_rows_of_the_least_draws_stand_for_all(monke
     model = pl.Series([at % 2 for at in range(300)], dtype=pl.UInt32)
     draws = stats.splitmix64(0, 0, 300)
     tally = Tally(ScoreColumn("a", "check/v/a", "v", "a"), 4, 300, 200, failing=failing)
-    found = sample_of([tally], model, draws)
+    found = sample_of([tally], model, draws, 20_000)
     for code in (0, 1):
         rows = [at for at in range(300) if at % 3 and at % 2 == code]
         least = sorted(rows, key=lambda row: draws[row])[:10]
@@ -64,6 +64,18 @@ def test_counts_of_a_sample_are_scaled_and_say_so(tmp_path, monkeypatch):
     (finding,) = assay.report(tmp_path / "rewards.parquet").findings
     assert (finding["rows"], finding["cause"], finding["numbers"]["sampled"]) == (200, "near_miss", 20)
     assert "About 200 of 200 failures" in finding["text"]
+
+
+@pytest.mark.parametrize("keep", [[], ["+completion"]])
+def test_of_long_texts_fewer_are_read_and_a_note_says_so(keep, tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "_OF_A_STRATUM", 100)
+    monkeypatch.setattr(texts, "_MOST_BYTES", 500)
+    assay.score_file(rollouts(tmp_path, 200), {"checks": [RIGHT]}, tmp_path / "rewards.parquet", keep=keep)
+    report = assay.report(tmp_path / "rewards.parquet", examples=0)
+    (finding,) = report.findings
+    assert (finding["rows"], finding["cause"]) == (200, "near_miss")
+    assert 30 < finding["numbers"]["sampled"] < 50
+    assert any(note.startswith("texts are long: findings are made from those of ") for note in report.notes)
 
 
 def test_duplicates_of_a_sample_of_whole_groups(tmp_path, monkeypatch):

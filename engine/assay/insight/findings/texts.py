@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from assay.errors import AssayError
+from assay.errors import AssayError, counted
 from assay.insight import stats
 from assay.insight.evidence.reader import CheckReader, readers_of
 from assay.insight.findings.columns import ResultColumns
@@ -17,6 +17,12 @@ from assay.names import COMPLETION, TEXT
 
 _OF_A_STRATUM, _IN_ALL = 1_000, 20_000
 """Failing rows of a check and model that are read, and rows in all; also the rows that are searched for duplicates."""
+
+_MOST_BYTES = 64_000_000
+"""Bytes of texts that are read for what checks read, and for duplicates, about."""
+
+_PROBED = 50
+"""Texts from which the length of all is known well enough."""
 
 _SAMPLE = {"check": pl.UInt32, "row": pl.UInt32, "model": pl.UInt32, "weight": pl.Float64, "nothing": pl.Boolean}
 _READ: dict[str, Any] = {
@@ -42,6 +48,7 @@ class Texts(NamedTuple):
         searched: Rows that were searched for duplicates.
         shown: The texts of the rows that are shown.
         note: Why there are no texts, or ``""``.
+        less: Why fewer rows were read than else, or ``""``.
     """
 
     readings: pl.DataFrame | None = None
@@ -50,6 +57,7 @@ class Texts(NamedTuple):
     searched: int = 0
     shown: Mapping[int, str | None] = {}
     note: str = ""
+    less: str = ""
 
 
 def texts_of(
@@ -58,8 +66,9 @@ def texts_of(
     """Read the texts of failing rows as their checks do, search for duplicates, and keep those that are shown; in one scan."""
     result, readers = columns.result, _readers(columns.result, tallies)
     draws = stats.splitmix64(0, 0, columns.rows)
-    sample = sample_of([tally for tally in tallies if tally.place in readers], model, draws)
-    compared, share = _in_groups(columns, draws)
+    most = _most_texts(columns, rollouts)
+    sample = sample_of([tally for tally in tallies if tally.place in readers], model, draws, most)
+    compared, share = _in_groups(columns, draws, most)
     rows = pl.concat([sample["row"], compared, pl.Series(shown, dtype=pl.UInt32)]).unique().sort()
     needed = dict.fromkeys(column for reader in readers.values() for column in reader.columns)
     names = [name for name in needed if name != COMPLETION]
@@ -74,7 +83,27 @@ def texts_of(
     frame = texts.join(compared.alias(ROW).to_frame(), on=ROW, how="semi").select(ROW, TEXT)
     duplicates, in_groups = duplicates_in(columns, frame, model, share)
     kept = texts.filter(pl.col(ROW).is_in({*shown})).select(ROW, TEXT)
-    return Texts(_readings(sample, texts, readers), duplicates, in_groups, len(compared), dict(kept.iter_rows()))
+    is_less = most < min(columns.rows, _IN_ALL)
+    return Texts(
+        _readings(sample, texts, readers),
+        *(duplicates, in_groups, len(compared), dict(kept.iter_rows())),
+        less=f"texts are long: findings are made from those of {counted(len(rows), 'row')}" if is_less else "",
+    )
+
+
+def _most_texts(columns: ResultColumns, rollouts: Any) -> int:
+    """Return how many texts are read at most, by the lengths in the result, else by a few of the texts."""
+    if columns.rows <= _OF_A_STRATUM:
+        return _IN_ALL
+    length = columns.length if columns.result.length_column is None else None
+    if length is None:
+        try:
+            texts, _ = originals(columns.result, range(0, columns.rows, columns.rows // _PROBED), (), rollouts)
+        except AssayError:  # told when texts are read
+            return _IN_ALL
+        length = texts[TEXT].str.len_bytes()
+    mean = float(length.mean() or 1.0)  # type: ignore[arg-type]
+    return min(_IN_ALL, 1 + int(_MOST_BYTES / max(1.0, mean)))
 
 
 def _readers(result: Result, tallies: Sequence[Tally]) -> dict[int, CheckReader]:
@@ -84,9 +113,9 @@ def _readers(result: Result, tallies: Sequence[Tally]) -> dict[int, CheckReader]
     return {place: reader for place, reader in readers.items() if reader is not None and reader.has_golds}
 
 
-def sample_of(tallies: Sequence[Tally], model: pl.Series, draws: pl.Series) -> pl.DataFrame:
-    """Choose failing rows of each check and model: those of the least draws."""
-    size = min(_OF_A_STRATUM, max(1, _IN_ALL // max(1, len(tallies) * model.n_unique())))
+def sample_of(tallies: Sequence[Tally], model: pl.Series, draws: pl.Series, most: int) -> pl.DataFrame:
+    """Choose failing rows of each check and model: those of the least draws, about ``most`` in all."""
+    size = min(_OF_A_STRATUM, max(1, most // max(1, len(tallies) * model.n_unique())))
     parts = [pl.DataFrame(schema=_SAMPLE)]
     for tally in tallies:
         assert tally.failing is not None  # noqa: S101  (of a result)
@@ -100,16 +129,16 @@ def sample_of(tallies: Sequence[Tally], model: pl.Series, draws: pl.Series) -> p
     return pl.concat(parts)
 
 
-def _in_groups(columns: ResultColumns, draws: pl.Series) -> tuple[pl.Series, float]:
+def _in_groups(columns: ResultColumns, draws: pl.Series, most: int) -> tuple[pl.Series, float]:
     """Choose the rows that are searched for duplicates: all, or those of whole groups; and how many rows each stands for."""
     rows = pl.int_range(columns.rows, dtype=pl.UInt32, eager=True)
-    if columns.rows <= _IN_ALL:
+    if columns.rows <= most:
         return rows, 1.0
     if columns.group is None:
-        return rows.filter(draws.rank("ordinal") <= _IN_ALL), columns.rows / _IN_ALL
+        return rows.filter(draws.rank("ordinal") <= most), columns.rows / most
     frame = pl.DataFrame({"row": rows, "group": columns.group.codes}).drop_nulls()
     groups = frame.group_by("group").len("n").sort("group")
-    groups = groups.with_columns(draw=draws.head(groups.height)).sort("draw").filter(pl.col("n").cum_sum() <= _IN_ALL)
+    groups = groups.with_columns(draw=draws.head(groups.height)).sort("draw").filter(pl.col("n").cum_sum() <= most)
     chosen = frame.join(groups, on="group", how="semi", maintain_order="left")["row"]
     return chosen, columns.rows / max(1, len(chosen))
 

@@ -264,7 +264,7 @@ def report(
     facts, texts = facts_of(columns, tallies, feedback, pairs, steps, rollouts, text=text, shown=shown)
     for example in (example for kind in chosen.values() if text for example in kind):
         example["text"] = texts.shown.get(example["row"])
-    notes += [f"no texts: {texts.note}; {HOW}"] if texts.note else []
+    notes += [f"no texts: {texts.note}; {HOW}"] if texts.note else [texts.less] if texts.less else []
     _add_readings(entries, facts, opened)
     summary = summary_of(columns)
     _note(columns, summary, notes)
