@@ -53,6 +53,7 @@ class ScoreColumn:
         coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
         role: What its score does: ``weight``, ``gate``, ``penalty``, or ``member`` of a group.
         forbids: Whether it passes where something is absent: negated, ``not_contains`` or ``none_of``, or in such a group.
+        is_forbidden: Whether it is in a group that passes where it fails: negated, or ``none_of``.
         effect: How much of the reward is at stake: its share of the weights, 1 for a gate, the points of a penalty, in a group that of
             the group; equal shares where the weights are unknown.
         group: Id of the group it is in.
@@ -71,6 +72,7 @@ class ScoreColumn:
     title: str = ""
     role: str = "weight"
     forbids: bool = False
+    is_forbidden: bool = False
     effect: float = 0.0
 
 
@@ -359,7 +361,7 @@ def _recorded_checks(
         weight = weights.get(own, float(check.get("weight", 0.0)))
         if not group:
             effect = share * {"gate": 1.0, "penalty": weight}.get(role, abs(weight) / total if total else 0.0)
-        forbids = forbids or check.get("negate") is True or check["type"] in _FORBID
+        is_forbidden, forbids = forbids, forbids or check.get("negate") is True or check["type"] in _FORBID
         nested[:0] = [(own, effect, forbids, part) for part in check.get("checks", ())]
         yield ScoreColumn(
             f"{ident}/{own}" if several else own,
@@ -374,6 +376,7 @@ def _recorded_checks(
             title=titled(str(check.get("name", "")), str(check.get("description", ""))),
             role=role,
             forbids=forbids,
+            is_forbidden=is_forbidden,
             effect=effect,
         )
 

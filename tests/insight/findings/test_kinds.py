@@ -93,6 +93,14 @@ def test_what_a_group_forbids_need_not_be_there(tmp_path):
     assert found_in(tmp_path, rows, RIGHT, group) == []
 
 
+def test_a_negated_member_that_never_passes_is_dead(tmp_path):
+    rows = answers(200, lambda at: f"A: {at}" if at % 2 else "A: none")
+    group = {"id": "both", "type": "all_of", "checks": [{**RIGHT, "on": "completion"}]}
+    group["checks"].append({"id": "unmarked", "type": "contains", "value": "A:", "negate": True})
+    kinds = {(kind, check) for kind, check, *_ in found_in(tmp_path, rows, RIGHT, group)}
+    assert ("dead", "both.unmarked") in kinds
+
+
 def test_a_group_and_its_only_check_that_fails_are_not_redundant(tmp_path):
     rows = answers(200, lambda at: f"A: {at}" if at % 2 else "A: none")
     group = {

@@ -123,19 +123,19 @@ def near_miss(facts: Facts) -> Iterator[Finding]:
     for tally in facts.tallies:
         if (readings := facts.readings_of(tally)) is None or not (near := readings.drop_nulls("near")).height:
             continue
-        left = _left(near, facts.explained(tally, "near_miss"))
-        rows, explained = (float(part["weight"].sum()) for part in (left, near))
-        failures = tally.failures - explained + rows
+        explained = facts.explained(tally, "near_miss")
+        left, failures = _left(near, explained), tally.failures - facts.failures_of(tally, explained)
+        rows = float(left["weight"].sum())
         if rows >= limits["rows"] and rows >= limits["share"] * failures:
             yield _near_miss(facts, tally, left, failures, readings.height)
 
 
-def _near_miss(facts: Facts, tally: Tally, near: pl.DataFrame, failures: float, read: int) -> Finding:
+def _near_miss(facts: Facts, tally: Tally, near: pl.DataFrame, failures: int, read: int) -> Finding:
     rows, model, (relation, _, example) = float(near["weight"].sum()), facts.model_of(near), _commonest(near)
     relations = near.group_by("near").agg(pl.col("weight").sum().round().cast(pl.Int64)).sort("near")
-    what = f"{words.share(rows, round(failures), 'failure')}{words.of_model(model)}"
+    what = f"{words.share(rows, failures, 'failure')}{words.of_model(model)}"
     return Finding(
-        *("near_miss", tally, round(rows), round(failures)),
+        *("near_miss", tally, round(rows), failures),
         model=model,
         effect=rows * tally.check.effect / facts.rows,
         cause=relation,
@@ -157,11 +157,11 @@ def not_found(facts: Facts) -> Iterator[Finding]:
     for tally in facts.tallies:
         if tally.nothing is None:
             continue
-        every = facts.rows_of(tally.nothing)
         explained = facts.explained(tally, "not_found")
-        rows = _left(every, explained)
+        rows = _left(facts.rows_of(tally.nothing), explained)
         model = facts.model_of(rows)
-        base = tally.rows - every.height + rows.height if model is None else facts.rows_on(tally, model)
+        left = tally.rows - facts.failures_of(tally, explained)
+        base = left if model is None else facts.rows_on(tally, model)
         elsewhere, p = _elsewhere(facts, tally, rows.height)
         is_much = rows.height >= max(limits["rows"], limits["share"] * base)
         if is_much and (elsewhere or rows.height >= limits["most"] * base):

@@ -59,8 +59,7 @@ class Tally:
     @property
     def is_dead(self) -> bool:
         """Whether it certainly passes too rarely; in a group of what must not hold, that is as it should be."""
-        is_wanted = self.check.forbids and self.check.role == "member"
-        return not is_wanted and _is_rare(self.passes, self.rows, LIMITS["dead"])
+        return not self.check.is_forbidden and _is_rare(self.passes, self.rows, LIMITS["dead"])
 
     @property
     def is_saturated(self) -> bool:
@@ -264,6 +263,12 @@ class Facts:
             return [None] if self.why(tally) == kind else []
         lowest = [one.rate.model for one in self.outliers.get(tally.place, ()) if one.is_lowest]
         return [model for model in lowest if self.why(tally, model) == kind]
+
+    def failures_of(self, tally: Tally, models: Sequence[int | None]) -> int:
+        """Return how many rows of some models fail a check; of all, if None is one of them."""
+        if None in models or tally.failing is None:
+            return tally.failures
+        return int((tally.failing & self.model.is_in(models)).sum())
 
     def rows_of(self, where: pl.Series) -> pl.DataFrame:
         """Return the rows for which something holds, with their models."""
