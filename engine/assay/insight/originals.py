@@ -207,7 +207,7 @@ class WholeRows:
             raise
 
 
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14
 
 
 def whole_rows(

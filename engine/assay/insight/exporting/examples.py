@@ -17,7 +17,13 @@ from assay.names import HIDDEN
 
 TRACE = ("assay_result", "assay_row", "assay_root", "assay_task")
 _SIDES = ("train", "validation")
-_STORED: dict[str, Any] = {"at": pl.UInt32, "prompt": MESSAGES, "completion": pl.String, "gold": pl.String}
+_STORED: dict[str, Any] = {
+    "at": pl.UInt32,
+    "place": pl.UInt32,
+    "prompt": MESSAGES,
+    "completion": pl.String,
+    "gold": pl.String,
+}
 _STORED |= {"data_source": pl.String, "ability": pl.String}
 _KEPT = HIDDEN + "kept/"
 
@@ -77,13 +83,11 @@ def examples(
     used = used.group_by("at").agg(pl.col("place").max()).sort("at")
     done, index = 0, dict.fromkeys(_SIDES, 0)
     store: pl.DataFrame | None = None
-    first = None
-    for batch in _texts(rows, keep):
-        first = batch if first is None else first
-        own = batch.join(used, on="at", how="inner", maintain_order="left")
-        store = own if store is None else pl.concat([store, own], how="vertical_relaxed")
-        end = int(due.search_sorted(int(batch["at"][-1]), side="right")) if batch.height else done
-        if end > done or batch is first:
+    for last, texts in _texts(rows, used, settings, keep):
+        is_first = store is None
+        store = texts if store is None else pl.concat([store, texts], how="vertical_relaxed")
+        end = int(due.search_sorted(last, side="right"))
+        if end > done or is_first:
             ready = _joined(places.slice(done, end - done), store, frame)
             for side in _SIDES:
                 part = ready.filter(pl.col("side") == side)
@@ -108,30 +112,36 @@ def _joined(chosen: pl.DataFrame, store: pl.DataFrame, frame: pl.DataFrame) -> p
     return ready
 
 
-def _texts(rows: Rows, keep: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield what examples are made of, of all rows, in order."""
+def _texts(
+    rows: Rows, used: pl.DataFrame, settings: Settings, keep: Sequence[str]
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield what examples are made of, of the rows that are used, in order; and the last row that was read."""
     start = 0
     for source in rows.sources:
         schema = source.whole.schema
-        names = dict.fromkeys((*source.prompts, *source.golds, *(name for name in _LABELS if name in schema)))
+        facts = (*source.golds, *(name for name in _LABELS if name in schema))
+        names = dict.fromkeys((*source.prompts, *(facts if settings["recipe"] == "prompts" else ())))
         kept = [untyped_expr(exactly(name), schema[name]).alias(_KEPT + name) for name in keep]
         own = [source.text.alias(HIDDEN + "text")] if source.reads_text else []
         for batch in source.whole.batches(pl.col(ROW), *own, *map(exactly, names), *kept):
-            yield _stored(batch, source, start, keep)
-        start += source.result.rows
+            begin, end = (int(used["at"].search_sorted(at)) for at in (start, start + batch.height))
+            some = used.slice(begin, end - begin)
+            start += batch.height
+            yield start - 1, _stored(batch[some["at"] - (start - batch.height)], source, some, keep)
 
 
 _LABELS = ("data_source", "datasource", "ability")
 
 
-def _stored(batch: pl.DataFrame, source: Source, start: int, keep: Sequence[str]) -> pl.DataFrame:
+def _stored(batch: pl.DataFrame, source: Source, used: pl.DataFrame, keep: Sequence[str]) -> pl.DataFrame:
     def first(names: Sequence[str]) -> pl.Series | None:
         values = [gold_texts(batch[name]) for name in names if name in batch.columns]
         return pl.select(pl.coalesce(values)).to_series() if values else None
 
     sources = first(_LABELS[:2])
     columns: Mapping[str, Any] = {
-        "at": batch[ROW] + start,
+        "at": used["at"],
+        "place": used["place"],
         "prompt": asked_messages(batch, source.prompts),
         "completion": batch[HIDDEN + "text"] if source.reads_text else None,
         "gold": first(source.golds),

@@ -22,7 +22,7 @@ from assay.writing.writers import JsonLines, plain_arrow, plain_frame
 _ENDINGS = (".parquet", ".jsonl")
 _KEY = "assay_export"
 _INFO = "dataset_info.json"
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,12 @@ _TEMPLATES = ("<|im_start|>", "<|start_header_id|>", "<start_of_turn>", "[INST]"
 _ROLES = ("system", "user", "assistant")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
 def compact(value: Any) -> str:
     """Return a value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _ENCODER.encode(value)
 
 
 def digest(text: str) -> bytes:
@@ -118,7 +121,8 @@ class Prompts:
         prompt = asked(value)
         if prompt is None:
             return None, 0, None
-        code, name = self._codes.code(compact(prompt.pairs)), compact(joined(prompt.pairs))
+        text, short = compact(prompt.pairs), joined(prompt.pairs)
+        code, name = self._codes.code(text), text if short == prompt.pairs else compact(short)
         if code == len(self.units):
             self.units.append(self._joined.code(name))
         return code, form_of(prompt, self._forms), name
@@ -146,17 +150,20 @@ def _is_of_texts(dtype: Any) -> bool:
 
 
 def messages_of(values: pl.Series) -> pl.Series:
-    """Return prompts as messages."""
+    """Return prompts that are plain as messages."""
+    dtype = values.dtype
+    if dtype == pl.String:
+        message = pl.struct(pl.lit("user").alias("role"), pl.lit(values).alias("content"))
+        return pl.select(pl.when(values.is_not_null()).then(pl.concat_list(message))).to_series().cast(MESSAGES)
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
+    if fields.get("role") == fields.get("content") == pl.String:
+        message = pl.struct(pl.element().struct.field(name) for name in ("role", "content"))
+        return pl.select(pl.lit(values).list.eval(message)).to_series()
     texts, read = readable_values(values)
-    distinct = texts.drop_nulls().unique(maintain_order=True)
-    rows = [
-        [{"role": role, "content": content} for role, content in prompt.pairs]
-        if (prompt := asked(read(text)))
-        else None
-        for text in distinct
-    ]
-    table = pl.DataFrame({"text": distinct, "messages": pl.Series(rows, dtype=MESSAGES)})
-    return pl.DataFrame({"text": texts}).join(table, on="text", how="left", maintain_order="left")["messages"]
+    prompts = [None if text is None else asked(read(text)) for text in texts]
+    rows = [prompt and [{"role": role, "content": content} for role, content in prompt.pairs] for prompt in prompts]
+    return pl.Series(rows, dtype=MESSAGES)
 
 
 def gold_texts(values: pl.Series) -> pl.Series:
