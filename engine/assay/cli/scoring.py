@@ -119,7 +119,8 @@ def score(
         typer.echo(as_text, err=True) if out == "-" else write_data(f"{as_text}\n")
     else:
         print_document(to_stderr(), summary.document())
-        _tell_findings(summary, quiet=quiet)
+        if not quiet:
+            _tell_findings(summary, out)
     failed = bool(summary.problems) and not lenient
     if failed:
         say("exit code 3 because of the problems above; --lenient accepts them")
@@ -129,11 +130,17 @@ def score(
         raise typer.Exit(FailedRunError.exit_code)
 
 
-def _tell_findings(summary: "Summary", *, quiet: bool) -> None:
-    """Print what the counts say needs a look first, with the command that says all."""
+def _tell_findings(summary: "Summary", out: str | None) -> None:
+    """Print what the counts say needs a look first."""
+    from assay.insight.findings.limits import FEW_ROWS, LIMITS
+
+    least = LIMITS["saturated"]["share"], 1 - LIMITS["dead"]["share"]
+    rates = [check.failures / check.rows for check in summary.checks if check.rows >= FEW_ROWS]
+    if not summary.errors and all(least[0] < rate < least[1] for rate in rates):
+        return  # most runs need no more imports
     from assay.insight.findings.find import found_in_summary
 
-    for finding in found_in_summary(summary)[:_FINDINGS] if not quiet else ():
+    for finding in found_in_summary(summary, out)[:_FINDINGS]:
         say(f"▲ {finding.title}")
 
 

@@ -158,7 +158,7 @@ def test_a_summary_tells_what_its_counts_say(tmp_path):
     pl.DataFrame(rows).write_parquet(tmp_path / "rollouts.parquet")
     for out in (tmp_path / "rewards.parquet", None):
         summary = assay.score_file(tmp_path / "rollouts.parquet", {"id": "v", "checks": [RIGHT, tagged]}, out)
-        titles = [finding.title for finding in found_in_summary(summary)]
+        titles = [finding.title for finding in found_in_summary(summary, summary.out)]
         assert titles == [*(["`tagged` never passes"] if out else []), "5 rows have no reward"]
 
 

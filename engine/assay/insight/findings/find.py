@@ -46,10 +46,9 @@ def found_in(facts: Facts) -> list[Finding]:
     return sorted(found, key=lambda finding: finding.order)[:MOST_FINDINGS]
 
 
-def found_in_summary(summary: Summary) -> list[Finding]:
-    """Return the findings that the counts of a run tell, without a look at its rows; of its result only the footer is read."""
-    written = summary.out if summary.out and summary.root else None
-    columns = {check.name: check for check in open_result(written).checks} if written else {}
+def found_in_summary(summary: Summary, written: str | None) -> list[Finding]:
+    """Return the findings that the counts of a run tell, without a look at its rows; of what it has ``written`` only the footer is read."""
+    columns = {check.name: check for check in open_result(written).checks} if written and summary.root else {}
     tallies = [
         Tally(columns[check.id], place, check.rows, check.failures, check.errors)
         for place, check in enumerate(summary.checks)
