@@ -119,8 +119,7 @@ def score(
         typer.echo(as_text, err=True) if out == "-" else write_data(f"{as_text}\n")
     else:
         print_document(to_stderr(), summary.document())
-        if not quiet:
-            _tell_findings(summary, out)
+        _tell_findings(summary, out, quiet=quiet)
     failed = bool(summary.problems) and not lenient
     if failed:
         say("exit code 3 because of the problems above; --lenient accepts them")
@@ -130,13 +129,13 @@ def score(
         raise typer.Exit(FailedRunError.exit_code)
 
 
-def _tell_findings(summary: "Summary", out: str | None) -> None:
+def _tell_findings(summary: "Summary", out: str | None, *, quiet: bool) -> None:
     """Print what the counts say needs a look first."""
     from assay.insight.findings.limits import FEW_ROWS, LIMITS
 
     least = LIMITS["saturated"]["share"], 1 - LIMITS["dead"]["share"]
     rates = [check.failures / check.rows for check in summary.checks if check.rows >= FEW_ROWS]
-    if not summary.errors and all(least[0] < rate < least[1] for rate in rates):
+    if quiet or not (summary.errors or any(not least[0] < rate < least[1] for rate in rates)):
         return  # most runs need no more imports
     from assay.insight.findings.find import found_in_summary
 
