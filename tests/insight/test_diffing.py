@@ -76,9 +76,17 @@ def test_numbers_of_the_worked_rows_are_those_of_a_loop():
     numbers |= {"mean_abs": statistics.mean(map(abs, deltas)), "up": 26, "down": 11, "equal": 10}
     assert {name: found.delta[name] for name in numbers} == pytest.approx(numbers)
     assert sum(found.delta["histogram"]["bins"]) == 37
+    assert [len(rows) for rows in found.delta_rows] == found.delta["histogram"]["bins"]
+    changes = (new[row] - old[row] for rows in found.delta_rows for row in rows)
+    assert [change > 0 for change in changes] == [False] * 11 + [True] * 26
     quantiles = {"0": min(deltas), "50": statistics.median(deltas), "100": max(deltas)}
     assert {name: found.delta["quantiles"][name] for name in quantiles} == pytest.approx(quantiles)
-    assert found.signatures == [{"signature": ["weights or threshold only"], "rows": flips}]
+    [entry] = found.signatures
+    assert (entry["signature"], entry["rows"], len(entry["rows_after"])) == (
+        ["weights or threshold only"],
+        flips,
+        flips,
+    )
 
 
 def test_rows_of_one_task_are_tested_together():
@@ -146,7 +154,7 @@ def test_more_checks_than_fit_a_word():
     before = pl.DataFrame({"row": [0, 1], "reward": 1.0, "passed": True} | dict.fromkeys(names, 1.0))
     after = before.with_columns(pl.Series(names[69], [0.0, 1.0]), pl.Series(names[31], [0.0, 1.0]))
     after = after.with_columns(passed=pl.Series([False, True]))
-    assert assay.diff(before, after).signatures == [{"signature": ["-c31", "-c69"], "rows": 1}]
+    assert assay.diff(before, after).signatures == [{"signature": ["-c31", "-c69"], "rows": 1, "rows_after": [0]}]
 
 
 def test_values_of_columns_are_told_apart():
@@ -263,7 +271,7 @@ def test_one_pass_is_the_diff_of_two_results(tmp_path):
         (1, "please do it", "short: has more than 7 characters"),
         (4, "yes, please", "short: has more than 7 characters"),
     ]
-    assert apart.signatures == [{"signature": ["-short"], "rows": 2}]
+    assert apart.signatures == [{"signature": ["-short"], "rows": 2, "rows_after": [1, 4]}]
     tasks = [{"task_id": f"t{at}", "answer": "please"} for at in range(4)]
     gold = {"id": "gold", "checks": [{"id": "is", "type": "contains", "value": {"column": "answer"}}]}
     found = assay.diff([SPEC], [SPEC, gold], rollouts=ROWS, tasks=tasks)

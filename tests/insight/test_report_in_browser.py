@@ -16,7 +16,9 @@ from waiting import PATIENCE
 
 import assay
 from assay.errors import printable
+from assay.insight.reports.offline import page_in_file
 from assay.insight.reports.page import REPORT_FILES, as_page
+from assay.insight.results import open_result
 from assay.insight.viewer.server import view
 from assay.writing.numbers import count, number
 
@@ -479,6 +481,45 @@ def test_a_phone_shows_the_list_or_a_row(page):
     assert page.evaluate(shown) == [True, False]
 
 
+def test_a_phone_shows_what_was_read_and_expected_without_scrolling_aside(page):
+    page.show(PHONE, 844)
+    go(page, "#failed=right")
+    assert text(page, ".list tbody tr:first-child .diff") == "1not expected:  dollars. → 1"
+    right = "Math.max(...[...document.querySelectorAll('.list td')].map((cell) => cell.getBoundingClientRect().right))"
+    assert page.evaluate(right) <= PHONE
+    assert page.evaluate(
+        "document.querySelector('.list .scroll').scrollWidth <= document.querySelector('.list .scroll').clientWidth"
+    )
+    assert page.evaluate("getComputedStyle(document.querySelector('.list td.check'), '::before').content").startswith(
+        '"right'
+    )
+    go(page, "#row=999")
+    page.evaluate("document.querySelector('.back').click()")
+    until(page, HASH, "#view=rows")
+
+
+def test_a_comparison_leads_to_its_rows(browser, folder, planted):
+    before, after = folder / "rewards.parquet", folder / "strict.parquet"
+    strict = [CHECKS[0], {"id": "polite", "type": "contains", "value": "sorry"}, CHECKS[1]]
+    assay.score_file(folder / "rollouts.jsonl", {"id": "strict", "checks": strict}, after)
+    found, result = assay.diff(before, after), open_result(after)
+    page = page_in_file(result, assay.report(after, examples=0).as_json(), compare=found.as_json(), results=["a", "b"])
+    (folder / "compared.html").write_text(page, "utf-8")
+    browser.show(WIDE)
+    for link, rows in (
+        ("#view\\\\=compare tbody th a[href*=rows]", len(found.signatures[0]["rows_after"])),
+        ("#view\\\\=compare svg a", len(next(filter(None, found.delta_rows)))),
+    ):
+        browser.open((folder / "compared.html").as_uri())
+        until(browser, ROWS, 50)
+        browser.evaluate(
+            f"document.querySelector('{link}').dispatchEvent(new MouseEvent('click', {{ bubbles: true }}))"
+        )
+        until(browser, f"{HASH}.startsWith('#rows=')", True)
+        until(browser, ROWS, min(rows, 50))
+    assert complaints(browser) == []
+
+
 def test_without_the_module_all_but_the_viewer_is_there(browser, urls):
     browser.show(WIDE)
     browser("Emulation.setScriptExecutionDisabled", value=True)
@@ -532,7 +573,7 @@ def test_a_server_answers_the_same_addresses(browser, served):
         until(browser, ROWS, rows)
     assert complaints(browser) == []
     go(browser, "#row=999")
-    until(browser, "document.querySelector('.row').textContent.startsWith('row 999: ')", True)
+    until(browser, "document.querySelector('.row').textContent.includes('row 999: ')", True)
     asked = {params["request"]["url"] for name, params in browser.events if name == "Network.requestWillBeSent"}
     assert len(asked) > 5
     assert all(url.startswith(served) for url in asked)

@@ -38,6 +38,9 @@ _BINS = 40
 _MOST_GROUPS = 20
 _MOST_SIGNATURES = 100
 _FEW_FETCHED = 32
+_LISTED = 50
+"""How many rows are named of a signature, and of a bin of the histogram."""
+
 _CHECKS_A_WORD = 32
 
 _TRANSITIONS = tuple(f"{before}->{after}" for before in STATES for after in STATES)
@@ -59,13 +62,15 @@ class Diff(Displayed):
         changed: Rows whose reward has not the same bits.
         delta: The reward after, less that before, where both are: ``mean``, ``std``, ``mean_abs``, rows ``equal``, ``up`` and ``down``,
             ``quantiles`` by percentage, and a ``histogram`` of those that are not 0.
+        delta_rows: For each bin of the histogram, the first 50 of its rows in the second result.
         checks: For each check that both sides have: rows that ``changed``, ``pass_to_fail``, ``fail_to_pass``, ``mean_delta``.
         only_before: Checks that only the first side has.
         only_after: Checks that only the second side has.
         by: For each column and value: ``rows``, ``regressions``, ``fail_to_pass``, ``mean_delta``; the largest first.
         flip_test: Whether passing got more or less frequent, for new tasks: exact McNemar, or by tasks where one has several rows.
         reward_test: The same for the reward: Student's t over the means of tasks.
-        signatures: The sets of checks that changed where a row flipped, commonest first.
+        signatures: The sets of checks that changed where a row flipped, commonest first, with the first 50 ``rows_after``: numbers of
+            rows in the second result.
         examples: Rows that flipped, of as many signatures as possible.
         limits: What was allowed, what there is, and whether it exceeds that.
         notes: What the user should know.
@@ -78,6 +83,7 @@ class Diff(Displayed):
     regressions: int | None
     changed: int
     delta: dict[str, Any]
+    delta_rows: list[list[int]]
     checks: list[dict[str, Any]]
     only_before: list[str]
     only_after: list[str]
@@ -261,6 +267,7 @@ def changes(pairing: Pairing, by: Sequence[str], task: Sequence[str], examples: 
     matrix = {name: int(row[f"matrix/{index}"]) for index, name in enumerate(_TRANSITIONS)} if has_passed else None
     flipped = before.collect(_flipped(pairing, frame if has_passed else frame.limit(0)))
     signatures, shown = _signatures(pairing, flipped, examples)
+    distribution = _distribution(deltas)
     named = by_task.filter(pl.all_horizontal(pl.lit(value=True), pl.selectors.starts_with(_TASK).is_not_null()))
     return Diff(
         rows=pairing.rows,
@@ -269,7 +276,8 @@ def changes(pairing: Pairing, by: Sequence[str], task: Sequence[str], examples: 
         flips=None if matrix is None else sum(matrix.values()) - sum(matrix[f"{state}->{state}"] for state in STATES),
         regressions=None if matrix is None else matrix[_LOST],
         changed=int(row["changed"]),
-        delta=_distribution(deltas),
+        delta=distribution,
+        delta_rows=_rows_of_bins(pairing, known, distribution["histogram"]["high"]),
         checks=[_check(row, index, name, bits) for index, (name, _, _) in enumerate(pairing.checks)],
         only_before=list(pairing.only_before),
         only_after=list(pairing.only_after),
@@ -355,13 +363,29 @@ def _histogram(values: pl.Series, rows: pl.Series) -> dict[str, Any]:
     """Return the differences that are not 0 in 40 bins from the negative of the largest to the largest."""
     most, bins = float(values.abs().max() or 0.0), [0] * _BINS  # type: ignore[arg-type]
     if most > 0:
-        # Polars multiplies by the reciprocal, which of the smallest numbers is infinite
-        scale = 0.5 if math.isinf(2 * most) else 2.0**1000 if most < 2.0**-1000 else 1.0
-        places = ((values * scale + most * scale) / (2 * (most * scale)) * _BINS).floor().clip(0, _BINS - 1)
-        table = pl.DataFrame({"bin": places.cast(pl.Int64), "rows": rows}).filter(values != 0)
-        for place, number in table.group_by("bin").agg(pl.col("rows").sum()).rows():
+        table = pl.DataFrame({_DELTA: values, "rows": rows}).filter(pl.col(_DELTA) != 0)
+        for place, number in table.group_by(_bin(most)).agg(pl.col("rows").sum()).rows():
             bins[place] = number
     return {"low": 0.0 - most, "high": most, "bins": bins}
+
+
+def _bin(most: float) -> pl.Expr:
+    """Return the bin of a difference."""
+    # Polars multiplies by the reciprocal, which of the smallest numbers is infinite
+    scale = 0.5 if math.isinf(2 * most) else 2.0**1000 if most < 2.0**-1000 else 1.0
+    place = (pl.col(_DELTA) * scale + most * scale) / (2 * (most * scale)) * _BINS
+    return place.floor().clip(0, _BINS - 1).cast(pl.UInt8).alias("bin")
+
+
+def _rows_of_bins(pairing: Pairing, known: pl.LazyFrame, most: float) -> list[list[int]]:
+    """Return the first rows of the second result in each bin."""
+    rows: list[list[int]] = [[] for _ in range(_BINS)]
+    if most > 0:
+        changed_rows = pairing.row_of_after(known.filter(pl.col(_DELTA) != 0)).select(_bin(most), "row_after")
+        first = changed_rows.group_by("bin").agg(pl.col("row_after").bottom_k(_LISTED))
+        for place, numbers in pairing.before.collect(first).rows():
+            rows[place] = sorted(numbers)
+    return rows
 
 
 def _means(table: pl.DataFrame, bits: int) -> pl.DataFrame:
@@ -450,12 +474,13 @@ def _flipped(pairing: Pairing, frame: pl.LazyFrame) -> pl.LazyFrame:
 def _signatures(pairing: Pairing, flipped: pl.DataFrame, examples: int) -> tuple[list[dict[str, Any]], pl.DataFrame]:
     """Return the signatures, commonest first, and the rows to show: of each in turn the one with the largest difference."""
     keys = [name for name in flipped.columns if name.startswith(_KIND)]
-    order = flipped.group_by(keys).agg(pl.len().alias("rows"), pl.col(ROW).min().alias("first"))
+    numbers = [pl.len().alias("rows"), pl.col(ROW).min().alias("first"), pl.col("row_after").bottom_k(_LISTED)]
+    order = flipped.group_by(keys).agg(numbers)
     order = order.sort("rows", "first", descending=[True, False]).head(max(_MOST_SIGNATURES, examples))
     named, shown = [], [flipped.clear().with_row_index("turn").with_columns(at=pl.lit(0, pl.UInt32))]
     for at, entry in enumerate(order.iter_rows(named=True)):
         signature = _signature(pairing, entry)
-        named.append({"signature": signature, "rows": entry["rows"]})
+        named.append({"signature": signature, "rows": entry["rows"], "rows_after": sorted(entry["row_after"])})
         if at < examples:
             # NOTE: to sort all rows that flipped would take longer than the rest of a diff, where a threshold moves
             rows = flipped.filter(pl.all_horizontal(pl.col(name) == entry[name] for name in keys))

@@ -18,6 +18,8 @@ from assay.insight.results import ROW, Result
 from assay.names import COMPLETION
 
 _OF_FINDING = 5
+"""How many rows of each finding, kind of flip and difference come first."""
+
 _MOST_ROWS, _AT_ONCE = 5_000, 200
 _LONG, _ENDS, _AROUND = 8_000, 2_000, 200
 """Code points of a text that is cut, of each of its ends that are kept, and of what is kept around the ends of a span."""
@@ -60,7 +62,8 @@ def page_in_file(
     lines: list[Data] = []
     data, checks = fitted(data | {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}, max_size)
     left = max_size - size_of(data)
-    for card in _cards(index, shown, rollouts, data["notes"], text=text):
+    first = [*_rows_of(result, shown), *_rows_compared(compare or {})]
+    for card in _cards(index, first, rollouts, data["notes"], text=text):
         card["checks"] = [_known(card["checks"][at]) for at in checks]
         line = line_of(card)
         left -= len(inert(card).encode()) + len(inert(line).encode())
@@ -68,7 +71,7 @@ def page_in_file(
             break
         lines.append(line)
         data["cards"][str(card["row"])] = card
-    data["conditions"] = dict(_conditions(result, overview["findings"], [line["row"] for line in lines]))
+    data["conditions"] = dict(_conditions(result, shown, [line["row"] for line in lines]))
     if index.frame.height and not lines:
         data["notes"].append("the overview leaves no room for rows: --max-size makes some")
     while len((page := as_page(data)).encode()) > max_size and lines:  # some rows are there without the script, too
@@ -82,10 +85,8 @@ def _known(verdict: Data) -> Data:
     return {name: value for name, value in verdict.items() if value not in ("", None) or name in ("score", "passes")}
 
 
-def _cards(
-    index: Index, findings: Sequence[Mapping[str, Any]], rollouts: Any, notes: list[str], *, text: bool
-) -> Iterator[Data]:
-    rows = iter(dict.fromkeys([*_rows_of(index.result, findings), *index.drawn(_MOST_ROWS)]))
+def _cards(index: Index, first: Sequence[int], rollouts: Any, notes: list[str], *, text: bool) -> Iterator[Data]:
+    rows = iter(dict.fromkeys([*first, *index.drawn(_MOST_ROWS)]))
     while part := list(islice(rows, _AT_ONCE)):
         cards, why = cards_data(index.result, part, rollouts)
         add_surroundings(cards, index, rollouts)
@@ -110,6 +111,14 @@ def _conditions(
         with contextlib.suppress(AssayError):
             holds = result.numbered.filter(pl.col(ROW).is_in(rows), condition(result, text, [])).select(ROW)
             yield text, result.collect(holds)[ROW].to_list()
+
+
+def _rows_compared(compare: Data) -> Iterator[int]:
+    yield from (example["row_after"] for example in compare.get("examples", ()))
+    for signature in compare.get("signatures", ()):
+        yield from signature["rows_after"][:_OF_FINDING]
+    for rows in compare.get("delta_rows", ()):
+        yield from rows[:_OF_FINDING]
 
 
 def _without_texts(card: Data) -> Data:

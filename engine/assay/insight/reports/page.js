@@ -54,7 +54,14 @@ const keyed = (row, names) => names.filter((name) => name in row.key).map((name)
 const differing = (row, from) => keyed(row, ["model", "step"].filter((name) => row.key[name] !== from.key[name]));
 const isFailure = (score) => score !== null && score !== 1;
 const MOST_COLUMNS = 12; // of checks in the list
-const placeOf = new Map(about.checks.map((check, at) => [check.name, at]));
+let checks = []; // of the result whose rows are listed
+let placeOf = new Map();
+
+function choose(result) {
+  checks = about.checks[result] ?? about.checks[0];
+  placeOf = new Map(checks.map((check, at) => [check.name, at]));
+}
+
 
 function binOf(reward) {
   const [low, high] = about.range;
@@ -131,8 +138,8 @@ const inFile = {
 
 /** Take what is read and expected from the check that the address names, else from the first that fails. */
 function withReading(row, state) {
-  const checks = page.cards[row.row]?.checks ?? [];
-  const check = checks.find((one) => one.check === chosenName(state)) ?? checks.find((one) => one.passes === false);
+  const verdicts = page.cards[row.row]?.checks ?? [];
+  const check = verdicts.find((one) => one.check === chosenName(state)) ?? verdicts.find((one) => one.passes === false);
   return check?.evidence ? { ...row, ...check.evidence } : row;
 }
 
@@ -223,8 +230,8 @@ function drawFilters(state) {
   const option = (name, value, words) => h("option", { value: JSON.stringify([name, value]) }, words);
   const group = (words, options) => options.length > 0 && h("optgroup", { label: words }, options);
   filters.replaceChildren(h("option", { value: "" }, "Add a filter"), ...[
-    group("Fails", about.checks.map((check) => option("failed", check.name, `fails ${label(check.name)}`))),
-    group("Passes", about.checks.map((check) => option("passed", check.name, `passes ${label(check.name)}`))),
+    group("Fails", checks.map((check) => option("failed", check.name, `fails ${label(check.name)}`))),
+    group("Passes", checks.map((check) => option("passed", check.name, `passes ${label(check.name)}`))),
     group("Model", about.models.map((model) => option("model", String(model), label(model)))),
     group("State", (about.states ? ["pass", "fail", "unscored"] : ["scored", "unscored"]).map((value) => option("state", value, value))),
   ].filter(Boolean));
@@ -250,14 +257,14 @@ function verdict(score) {
 function drawTable(state, answer) {
   const isSame = (key) => state.getAll(key).length === 1; // a filter that a chip shows
   const keys = [...new Set(answer.rows.flatMap((row) => Object.keys(row.key)))].filter((key) => !isSame(key));
-  const failing = about.checks.filter((_, at) => answer.rows.some((row) => isFailure(row.scores[at] ?? null)));
-  const checks = about.checks.length <= MOST_COLUMNS ? about.checks : failing.slice(0, MOST_COLUMNS);
+  const failing = checks.filter((_, at) => answer.rows.some((row) => isFailure(row.scores[at] ?? null)));
+  const columns = checks.length <= MOST_COLUMNS ? checks : failing.slice(0, MOST_COLUMNS);
   const hasReading = answer.rows.some((row) => (row.read ?? null) !== null || [row.expected ?? []].flat().length);
   const head = h("tr", {},
     sortable(state, "row", "row", { class: "n" }),
     keys.map((key) => sortable(state, key, label(key).replace(/_id$/, ""))),
     sortable(state, "reward", "reward", { class: "n" }),
-    checks.map((check) => sortable(state, check.name, label(check.name), { class: "check", title: printable(check.name) })),
+    columns.map((check) => sortable(state, check.name, label(check.name), { class: "check", title: printable(check.name) })),
     hasReading && h("th", { scope: "col" }, "read → expected"));
   const rows = answer.rows.map((row) => {
     const shown = readAndExpected(row.read, row.expected);
@@ -265,7 +272,7 @@ function drawTable(state, answer) {
       h("th", { scope: "row", class: "n" }, h("a", { href: address(state, { row: row.row }) }, whole(row.row))),
       keys.map((key) => h("td", {}, label(row.key[key]))),
       h("td", { class: "n" }, number(row.reward)),
-      checks.map((check) => h("td", { class: "check" }, verdict(row.scores[placeOf.get(check.name)]))),
+      columns.map((check) => h("td", { class: "check", "data-check": label(check.name) }, verdict(row.scores[placeOf.get(check.name)]))),
       hasReading && h("td", { class: "diff mono" }, (row.expected ?? []).length ? [...shown.read, h("span", { class: "quiet" }, " → "), ...shown.expected] : row.read ?? ""));
   });
   table.replaceChildren(h("thead", {}, head), h("tbody", {}, rows));
@@ -293,10 +300,12 @@ function chosen(card, state) {
   return card.checks.find((check) => check.check === chosenName(state)) ?? card.checks.find((check) => check.passes === false) ?? card.checks[0] ?? null;
 }
 
+const toList = (state) => h("a", { class: "back", href: address(state, { row: null, check: null }) }, "← rows");
+
 function drawRow(state, card, rowNumber) {
   if (!card) {
     const why = rowNumber === null ? "No row." : `Row ${whole(rowNumber)} is not in this file: open the result with \`assay view\`.`;
-    return one.replaceChildren(h("p", { class: "quiet" }, why));
+    return one.replaceChildren(h("p", {}, toList(state), h("span", { class: "quiet" }, why)));
   }
   const check = chosen(card, state);
   shownCheck = check?.check ?? null;
@@ -305,7 +314,7 @@ function drawRow(state, card, rowNumber) {
   const place = at < 0 ? "" : `${at + 1 + Number(state.get("offset") ?? 0)} of ${count(matching)}`;
   spokenRow.textContent = printable([`Row ${whole(card.row)}`, place, ...card.checks.filter((entry) => entry.passes === false).map((entry) => `fails ${label(entry.check)}`)].filter(Boolean).join(", "));
   one.replaceChildren(...[
-    h("h2", {}, h("a", { class: "back", href: address(state, { row: null, check: null }) }, "← rows"), `Row ${whole(card.row)}`,
+    h("h2", {}, toList(state), `Row ${whole(card.row)}`,
       h("span", {}, [...Object.entries(card.key).map(([name, value]) => (name === "step" ? `step ${label(value)}` : label(value))), `reward ${number(card.reward)}`, card.state].join(" · ")),
       h("span", { class: "turns" },
         h("button", { id: "earlier", "aria-label": "Previous row", title: "Previous row (←)", click: () => move(-1) }, "←"),
@@ -315,7 +324,7 @@ function drawRow(state, card, rowNumber) {
     ...asks(card),
     h("div", { class: "checks", role: "group", "aria-label": "Checks" }, card.checks.map((entry, n) =>
       h("button", { id: `check-${n}`, "aria-pressed": String(entry === check), title: entry.title ? printable(entry.title) : null, click: () => go({ row: current().get("row") ?? card.row, check: entry.check }) },
-        verdict(entry.score), " ", label(entry.check), " ", h("span", { class: "quiet" }, about.checks[placeOf.get(entry.check)]?.worth ?? "")))),
+        verdict(entry.score), " ", label(entry.check), " ", h("span", { class: "quiet" }, checks[placeOf.get(entry.check)]?.worth ?? "")))),
     check && reading(check, evidence),
     ...texts(card, evidence),
     ...[...card.feedback, ...card.error].map((line) => h("p", { class: "quiet" }, line)),
@@ -388,6 +397,7 @@ let turn = 0;
 
 async function draw() {
   const state = current();
+  choose(Number(state.get("result") ?? 0));
   const query = new URLSearchParams([...state].filter(([name]) => LISTED.includes(name))).toString() + `&${chosenName(state) ?? ""}`;
   const mine = ++turn;
   try {
@@ -411,7 +421,7 @@ async function draw() {
     list.removeAttribute("aria-busy");
     drawFilters(state);
     status.textContent = printable(error.message);
-    one.replaceChildren(h("p", { class: "quiet" }, error.message));
+    one.replaceChildren(h("p", {}, toList(state), h("span", { class: "quiet" }, error.message)));
   }
 }
 

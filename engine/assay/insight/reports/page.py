@@ -45,8 +45,8 @@ def as_page(data: Mapping[str, Any]) -> str:
 
     Args:
         data: What the page shows: ``home`` (``file`` or ``server``), ``name``, ``notes``, ``results``, the ``overview`` as a report
-            has it with its ``heat``, ``rows``, ``cards`` and ``conditions`` of findings with their rows (in a file), and what to
-            ``compare``.
+            has it with its ``heat``, ``rows``, ``cards`` and ``conditions`` of findings with their rows (in a file), what to
+            ``compare``, and if there are two results to list rows of, the ``checks`` of each.
     """
     return _environment().get_template("page.html.j2").render(_view(data))
 
@@ -143,7 +143,8 @@ def _view(data: Mapping[str, Any]) -> dict[str, Any]:
         "check_columns": _with_values(_CHECK_COLUMNS, checks),
         "by": {name: _by(values) for name, values in overview["by"].items() if name != "step"},
         "rows": _first_rows(data),
-        "delta": _delta(data["compare"]) if data["compare"] else None,
+        "delta": _delta(data) if data["compare"] else None,
+        "after": partial(_after, data["home"]),
         "made": list(_made(overview["provenance"])),
         "notes": [*data["notes"], *overview["notes"]],
         "script": script(),
@@ -166,10 +167,12 @@ _DIGEST = 7
 
 def _for_module(data: Mapping[str, Any]) -> dict[str, Any]:
     overview = data["overview"]
-    checks = [{"name": check["name"], "title": check["title"], "worth": worth(check)} for check in overview["checks"]]
     about = {
         "rows": overview["summary"]["rows"],
-        "checks": checks,
+        "checks": [
+            [{"name": check["name"], "title": check["title"], "worth": worth(check)} for check in checks]
+            for checks in data.get("checks", [overview["checks"]])
+        ],
         "models": _models(overview),
         "tasks": overview["by"].get("task", {"columns": ["task_id", "example_id"]})["columns"],
         "bins": len(overview["histogram"]["bins"]),
@@ -254,13 +257,22 @@ def _histogram(histogram: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _delta(compare: Mapping[str, Any]) -> Any:
+def _delta(data: Mapping[str, Any]) -> Any:
+    compare = data["compare"]
     histogram = compare["delta"]["histogram"]
-    if not histogram or not sum(histogram["bins"]):
+    if not sum(histogram["bins"]):
         return None
     words = f"Rows by the difference of their rewards, after less before; {count(compare['delta']['equal'])} without one are left out."
     ends = histogram["low"], histogram["high"]
-    return svg.histogram("delta", "Differences of rewards", words, histogram["bins"], ends, "reward after − before")
+    links = [_after(data["home"], rows) for rows in compare["delta_rows"]]
+    return svg.histogram(
+        "delta", "Differences of rewards", words, histogram["bins"], ends, "reward after − before", links
+    )
+
+
+def _after(home: str, rows: Sequence[int]) -> str:
+    """Return the address of rows of the second of two results, the only one in a file."""
+    return address(rows=",".join(map(str, rows)), result=1 if home == "server" else None)
 
 
 class _Trend(NamedTuple):

@@ -141,7 +141,8 @@ class Viewer:
         names = [result.name for result in self.results]
         data = page_data("server", names, self._viewed[0].overview(), self._differences.get((0, 1)))
         errors = [viewed.error.fact for viewed in self._viewed if viewed.error is not None]
-        return as_page(data | {"notes": [*self._notes, *errors]})
+        checks = [viewed.overview()["checks"] for viewed in self._viewed]
+        return as_page(data | {"checks": checks, "notes": [*self._notes, *errors]})
 
     def overview(self, query: Query) -> dict[str, Any]:
         """Answer ``overview?result``."""
