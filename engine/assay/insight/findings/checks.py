@@ -131,16 +131,18 @@ def near_miss(facts: Facts) -> Iterator[Finding]:
 
 
 def _near_miss(facts: Facts, tally: Tally, near: pl.DataFrame, failures: int, read: int) -> Finding:
-    rows, model, (relation, _, example) = float(near["weight"].sum()), facts.model_of(near), _commonest(near)
+    rows, model, (relation, weights, example) = float(near["weight"].sum()), facts.model_of(near), _commonest(near)
+    is_mixed = len(weights) < near.height
     relations = near.group_by("near").agg(pl.col("weight").sum().round().cast(pl.Int64)).sort("near")
     what = f"{words.share(rows, failures, 'failure')}{words.of_model(model)}"
+    what += f"; {words.rows_in(weights)} {words.NEAR[relation]}" if is_mixed else ""
     return Finding(
         *("near_miss", tally, round(rows), failures),
         model=model,
         effect=rows * tally.check.effect / facts.rows,
         cause=relation,
         numbers=dict(relations.iter_rows()) | words.sampled(near, read),
-        title=f"{name(tally.check.name)} fails {counted(round(rows), 'answer')} that {words.NEAR[relation]}",
+        title=f"{name(tally.check.name)} fails {counted(round(rows), 'answer')} that {words.CLOSE if is_mixed else words.NEAR[relation]}",
         sentences=[f"{what}: {example}.", words.stake(tally)],
         selection=Selection(row=tuple(near["row"].sort().head(MOST_ROWS))),
     )
@@ -204,7 +206,7 @@ def _not_found(
         numbers={"elsewhere": round(elsewhere), "p": p} if elsewhere else {},
         title=f"{name(tally.nothing_in or check)} finds nothing in {counted(rows, 'row')}",
         sentences=[
-            f"{of} that {name(check)} reads.",
+            f"That is {of} that {name(check)} reads.",
             f"In {count(elsewhere)} the gold is elsewhere in the text." if elsewhere else "",
             words.stake(tally),
         ],
@@ -241,7 +243,7 @@ def saturated(facts: Facts) -> Iterator[Finding]:
                 numbers={"pass_rate": tally.passes / tally.rows},
                 title=f"{name(check.name)} hardly teaches anything",
                 sentences=[
-                    f"{words.passing(tally.passes, tally.rows)}: {count(tally.failures)} fail.",
+                    f"{words.passing(tally.passes, tally.rows)}.",
                     f"{percent(check.effect)} of the weight goes to it." if check.weight is not None else "",
                 ],
                 selection=Selection((check.name,)),
@@ -263,7 +265,9 @@ def redundant(facts: Facts) -> Iterator[Finding]:
             cause=second.check.name,
             numbers={"phi": pair["phi"], "jaccard": pair["jaccard"], "alone": alone},
             title=f"{name(first.check.name)} and {name(second.check.name)} fail together",
-            sentences=[f"Both fail in {counted(both, 'row')}, only one of them in {count(alone)}: one would do."],
+            sentences=[
+                f"Both fail in {counted(both, 'row')}, {f'one alone in {count(alone)}' if alone else 'none alone'}: one would do."
+            ],
             selection=Selection((first.check.name, second.check.name)),
         )
 

@@ -131,7 +131,7 @@ class Facts:
         columns: The columns of the result in memory.
         readings: What checks read on failing rows: ``texts.READINGS``.
         duplicates: Rows whose text is a duplicate, with the kind: ``texts.DUPLICATES``.
-        in_groups: Rows in groups of at least two whose texts are compared.
+        in_groups: Rows in groups of at least two whose long texts are compared.
         searched: Rows that were searched for duplicates.
         cut_off: Which rows ended at a limit; None if no column says so.
         pairs: Pairs of checks that fail together.

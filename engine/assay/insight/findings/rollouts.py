@@ -82,7 +82,7 @@ def flat(facts: Facts) -> Iterator[Finding]:
 _DUPLICATES = {
     "blank": ("blank", "have no text"),
     "repeated": ("the same in several tasks", "have a text that occurs in three tasks or more"),
-    "copies": ("copies of another in the group", "in groups have the text of an earlier one"),
+    "copies": ("copies of another in the group", "with long texts in groups have that of an earlier one"),
 }
 """Each cause with its title and sentence."""
 

@@ -44,7 +44,7 @@ class Texts(NamedTuple):
             another one ``there``.
         duplicates: Rows whose text is ``blank``, ``repeated`` in several tasks, or one of several ``copies`` in its group, each standing
             for ``weight`` rows.
-        in_groups: Rows in groups of two or more.
+        in_groups: Rows with long texts, not repeated, in groups of two or more of these.
         searched: Rows that were searched for duplicates.
         shown: The texts of the rows that are shown.
         note: Why there are no texts, or ``""``.
@@ -146,16 +146,14 @@ def _in_groups(columns: ResultColumns, draws: pl.Series, most: int) -> tuple[pl.
 def duplicates_in(
     columns: ResultColumns, texts: pl.DataFrame, model: pl.Series, weight: float
 ) -> tuple[pl.DataFrame, float]:
-    """Return rows whose text is a duplicate, and how many rows are in groups of two or more; each row stands for ``weight`` rows."""
+    """Return rows whose text is a duplicate, and how many could be copies in their group; each row stands for ``weight`` rows."""
     limits, row = LIMITS["duplicates"], texts[ROW]
     codes = {
         name: pl.lit(None, pl.UInt32) if keys is None else keys.codes.gather(row)
         for name, keys in (("task", columns.task), ("group", columns.group))
     }
     text = pl.col(TEXT).str.strip_chars()
-    frame = texts.select(pl.col(ROW).alias("row"), model.gather(row).alias("model"), text, **codes)
-    compared = frame.filter(pl.col("group").is_not_null() & (pl.len().over("group") > 1)).height * weight
-    frame = frame.drop_nulls(TEXT)
+    frame = texts.select(pl.col(ROW).alias("row"), model.gather(row).alias("model"), text, **codes).drop_nulls(TEXT)
     blank, is_long = pl.col(TEXT) == "", pl.col(TEXT).str.len_chars() >= limits["length"]
     several = pl.len() * weight >= max(limits["rows"], limits["share"] * columns.rows)
     repeated = is_long & (several & (pl.col("task").drop_nulls().n_unique() >= limits["tasks"])).over(TEXT)
@@ -165,6 +163,8 @@ def duplicates_in(
     copies = is_long & pl.col("group").is_not_null() & (pl.int_range(pl.len()).over("group", TEXT) > 0)
     cause = pl.coalesce("cause", pl.when(copies).then(pl.lit("copies"))).alias("cause")
     found = frame.with_columns(cause).drop_nulls("cause")
+    others = frame.filter(is_long & pl.col("cause").is_null()).drop_nulls("group")
+    compared = others.filter(pl.len().over("group") > 1).height * weight
     return found.select("row", "model", weight=pl.lit(weight), cause="cause").cast(_DUPLICATES), compared  # type: ignore[arg-type]
 
 

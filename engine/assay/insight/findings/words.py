@@ -22,6 +22,9 @@ NEAR = {
 }
 """What answers do that are near to the gold."""
 
+CLOSE = "are close to the gold"
+"""What they do where they are near in several ways."""
+
 _NAME, _QUOTED, _CAUSE = 40, 32, 80
 
 

@@ -1,5 +1,6 @@
 """Reports and rows of results as documents, from their JSON data: all of a report, and what a terminal shows of it."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -80,8 +81,11 @@ def command_of(finding: Mapping[str, Any], result: str) -> str:
 
 
 def _in_shell(word: str) -> str:
+    if not word.isprintable():  # as escapes, which a terminal shows and a shell reads
+        escaped = (char if char.isprintable() else rf"\U{ord(char):08x}" for char in re.sub(r"[\\']", r"\\\g<0>", word))
+        return f"$'{''.join(escaped)}'"
     quoted = shlex.quote(word)
-    return f'"{word}"' if quoted != word and not {*word} & {*'"$`\\!'} and word.isprintable() else quoted
+    return f'"{word}"' if quoted != word and not {*word} & {*'"$`\\!'} else quoted
 
 
 def call_of(finding: Mapping[str, Any]) -> str:
