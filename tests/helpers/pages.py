@@ -55,7 +55,7 @@ EVALUATORS = {
 }
 """Pages that tests/peers runs, with the packages that they are about."""
 
-OPTIONAL = {"datasets", "dspy", "gepa", "nemo_gym", "nemo_rl", "openai", "skyrl_gym"}
+OPTIONAL = {"datasets", "dspy", "gepa", "nemo_gym", "nemo_rl", "openai", "skyrl_gym", "transformers", "trl"}
 """Packages that an example may need; without them it is left out."""
 
 WIDTH = 100

@@ -172,7 +172,7 @@ def _other_rows(result: Result, opened: Rollouts) -> InputError:
     return InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
 
 
-_THERE = HIDDEN + "there/"
+_HERE, _THERE = HIDDEN + "here/", HIDDEN + "there/"
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ class WholeRows:
     def batches(self, *columns: pl.Expr, check: bool = False) -> Iterator[pl.DataFrame]:
         """Yield columns of the rows, in order; ``check`` compares them with the rollouts."""
         shared = self.shared if check else ()
-        pairs = [(exactly(name).alias(f"{_THERE}{at}"), exactly(_THERE + name)) for at, name in enumerate(shared)]
-        query = self.frame.select(*columns, *(expr for pair in pairs for expr in pair))
+        sides = [exactly(side + name) for name in shared for side in (_HERE, _THERE)]
+        query = self.frame.select(*columns, *sides)
         try:
             with engine_errors(self.result.files):
                 for batch in batches(query, _ROWS_AT_ONCE):
-                    for at, name in enumerate(shared):
-                        _compare(self.result, name, batch[ROW], batch[f"{_THERE}{at}"], batch[_THERE + name])
-                    yield batch
+                    for name in shared:
+                        _compare(self.result, name, batch[ROW], batch[_HERE + name], batch[_THERE + name])
+                    yield batch.drop(side + name for name in shared for side in (_HERE, _THERE))
         except InputError as error:
             if self.opened is not None and "non-equal length" in str(error):
                 raise _other_rows(self.result, self.opened) from None
@@ -241,6 +241,8 @@ def whole_rows(
         shared = tuple(name for name in result.passed_through if name in there and name != COMPLETION)
         new = [exactly(name) for name in lacking if name in there]
         columns = [exactly(name).alias(_THERE + name) for name in shared] + new
+        # of the result itself, whatever the tasks put in their place
+        frame = frame.with_columns(exactly(name).alias(_HERE + name) for name in shared)
         frame = pl.concat([frame, opened.frame.select(columns)], how="horizontal") if columns else frame
     frame, reason = _with_tasks(result, frame, wanted, rollouts, tasks, first)
     return WholeRows(result, frame, frame.collect_schema(), shared, opened), why or reason

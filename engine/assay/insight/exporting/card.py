@@ -12,7 +12,7 @@ from assay.insight.exporting.rules import REASONS
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import TARGETS
 from assay.writing.documents import Document, Lines, Quote, Table
-from assay.writing.numbers import count, number
+from assay.writing.numbers import count, number, percent
 
 _RATES = ("0", "0-.2", ".2-.4", ".4-.6", ".6-.8", ".8-1", "1")
 _FEW_PAIRS, _LOPSIDED = 20, 0.4
@@ -72,7 +72,7 @@ def _of_recipe(frame: pl.DataFrame, chosen: pl.DataFrame, settings: Settings, no
         longer = numbers["chosen_longer"] / max(1, chosen.height)
         if chosen.height >= _FEW_PAIRS and not _LOPSIDED <= longer <= 1 - _LOPSIDED:
             notes.append(
-                f"the chosen text is longer in {longer:.0%} of the pairs: a model may learn length; --set balance=true evens it"
+                f"the chosen text is longer in {percent(longer)} of the pairs: a model may learn length; the setting balance: true evens it"
             )
         return {"length": numbers}
     if settings["recipe"] == "kto":

@@ -130,6 +130,8 @@ def make(
     layout_of(settings)
     places = None if out is None else places_of(out, settings, overwrite=overwrite)
     notes = list[str]()
+    if isinstance(results, list | tuple) and not results:
+        raise UsageError("No result is named.", "Name one, or several that one verifier has scored.")
     opened = [open_result(result) for result in (results if isinstance(results, list | tuple) else [results])]
     _refuse_scales(opened)
     rows = read(opened, settings, asking, notes)

@@ -155,7 +155,7 @@ class Source:
                 f"{self.result.name}: its prompts are rendered templates of verl, without the marks of their messages."
             )
             raise InputError(
-                fact, "Name a table with the prompts (--tasks), a column (--prompt), or --set format=text."
+                fact, "Name a table with the prompts (--tasks), a column (--prompt), or the setting format: text."
             )
 
     @property
