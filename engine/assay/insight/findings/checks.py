@@ -9,7 +9,7 @@ from assay.errors import counted
 from assay.insight import stats
 from assay.insight.findings import words
 from assay.insight.findings.facts import Facts, Outlier, Tally
-from assay.insight.findings.finding import Finding, Selection, is_not, says
+from assay.insight.findings.finding import Finding, Selection, is_not, line_of_template
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
 from assay.insight.findings.words import name
 from assay.writing.numbers import count, percent
@@ -38,7 +38,9 @@ def errors(facts: Facts) -> Iterator[Finding]:
                 f"{words.share(rows, facts.scored, 'scored row')}: {words.cause(template)}.",
                 words.stake(tally),
             ],
-            selection=Selection(where=("reward IS NOT NULL", says("error", f"{check}: {template}", labelled))),
+            selection=Selection(
+                where=("reward IS NOT NULL", line_of_template("error", f"{check}: {template}", labelled))
+            ),
         )
 
 
@@ -57,7 +59,7 @@ def unscored(facts: Facts) -> Iterator[Finding]:
 
 def _of_unscored(facts: Facts, template: str) -> tuple[str, ...]:
     if template != NO_REASON:
-        return (says("error", template, facts.unscored, begin="(.*: )?"),)
+        return (line_of_template("error", template, facts.unscored, begin="(.*: )?"),)
     has_errors = facts.columns is not None and "error" in facts.columns.result.schema
     return ("COALESCE(error, '') = ''",) if has_errors else ()
 
@@ -169,7 +171,7 @@ def not_found(facts: Facts) -> Iterator[Finding]:
         if is_much and (elsewhere or rows.height >= limits["most"] * base):
             others = [is_not(facts.models[code]) for code in explained if code is not None]
             selection = Selection(
-                (tally.check.name,), where=(says("feedback", f"{tally.check.name}: {NOTHING}"), *others)
+                (tally.check.name,), where=(line_of_template("feedback", f"{tally.check.name}: {NOTHING}"), *others)
             )
             yield _not_found(facts, tally, rows.height, base, model, elsewhere, p, selection)
 

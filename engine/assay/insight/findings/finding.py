@@ -49,7 +49,7 @@ def sql(value: Any) -> str:
     return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
-def says(column: str, template: str, others: Iterable[str] = (), *, begin: str = "") -> str:
+def line_of_template(column: str, template: str, others: Iterable[str] = (), *, begin: str = "") -> str:
     """Return the condition in SQL that a line of a column is of a template; where others go on from it, that it ends there."""
     words = re.sub(r"[\\^\[]", r"\\\g<0>", template[:_LONGEST]).replace("\n", r"\n")
     words = re.sub(r"[.*+?(){|$]", r"[\g<0>]", words).replace("…", ".*")  # reads better than backslashes in a shell

@@ -14,6 +14,7 @@ from assay.insight.findings.limits import LIMITS
 from assay.insight.originals import originals
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION, TEXT
+from assay.writing.provenance import files_of
 
 _OF_A_STRATUM, _IN_ALL = 1_000, 20_000
 """Failing rows of a check and model that are read, and rows in all; also the rows that are searched for duplicates."""
@@ -93,7 +94,7 @@ def texts_of(
 
 def _most_texts(columns: ResultColumns, rollouts: Any) -> int:
     """Return how many texts are read at most, by the lengths in the result, else by a few of the texts."""
-    if columns.rows <= _OF_A_STRATUM:
+    if columns.rows <= _OF_A_STRATUM or (rollouts is None and _has_short_lines(columns)):
         return _IN_ALL
     length = columns.length if columns.result.length_column is None else None
     if length is None:
@@ -104,6 +105,15 @@ def _most_texts(columns: ResultColumns, rollouts: Any) -> int:
         length = texts[TEXT].str.len_bytes()
     mean = float(length.mean() or 1.0)  # type: ignore[arg-type]
     return min(_IN_ALL, 1 + int(_MOST_BYTES / max(1.0, mean)))
+
+
+def _has_short_lines(columns: ResultColumns) -> bool:
+    """Return whether the texts are in files of lines which are so short that all are read: a look at a few costs a scan."""
+    sources = files_of(columns.result.provenance)
+    if COMPLETION in columns.result.schema or not all(str(source["name"]).endswith(".jsonl") for source in sources):
+        return False
+    sizes = [size for source in sources if isinstance(size := source.get("size"), int)]
+    return len(sizes) == len(sources) and sum(sizes) * _IN_ALL <= _MOST_BYTES * columns.rows
 
 
 def _readers(result: Result, tallies: Sequence[Tally]) -> dict[int, CheckReader]:
