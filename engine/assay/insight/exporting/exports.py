@@ -145,6 +145,10 @@ def make(
     chosen = chosen.with_columns(side=side.then(pl.lit("validation")).otherwise(pl.lit("train")))
     if settings.get("order", "row") != "row":
         notes.append("trainers shuffle: TRL by shuffle_dataset, verl by data.shuffle")
+    if settings["validation"] and chosen["side"].n_unique() == 1:
+        notes.append(
+            f"all examples are for {chosen['side'][0]}: there are too few units of tasks for the share of validation"
+        )
     lacks = _lacks(rows, settings, asking, chosen.height, min_examples)
     card = card_of(rows, frame, chosen, settings, units, notes)
     excluded = frame.filter(pl.col("reason") > 0).select(

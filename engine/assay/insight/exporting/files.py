@@ -160,7 +160,8 @@ def write(
         text = json.dumps(card, ensure_ascii=False, allow_nan=False)
         for own in tables.values():
             own.close(text)
-        of_splits = {split: names[split] for split in splits}
+        # NOTE: datasets refuses a split without rows
+        of_splits = {split: names[split] for split in splits if tables[split].rows}
         files = {places.card: f"{text}\n", places.page: readme(card, of_splits if places.folder else None)}
         if places.info is not None and splits:
             info = dataset_info(settings, of_splits)

@@ -1,0 +1,210 @@
+"""The files of training sets, what is refused, and results that lack what an example needs."""
+
+import json
+from pathlib import Path
+
+import datasets
+import polars as pl
+import pytest
+from cases import each
+
+import assay
+from assay.errors import AssayWarning, InputError, UsageError
+
+SPEC = {"id": "v", "checks": [{"type": "contains", "value": "4"}]}
+TEXTS = ("It is 4.", "It is 5.", "4", "no", "44", "45")
+ROWS = [
+    {"task_id": f"q-{at // 3}", "prompt": f"Question {at // 3}", "completion": text, "source": "sums"}
+    for at, text in enumerate(TEXTS)
+]
+
+
+def frame(**columns):
+    one = {"task_id": ["a"], "prompt": ["p"], "completion": ["4"], "reward": [1.0], "passed": [True]}
+    return pl.DataFrame(one | {name: [value] for name, value in columns.items()})
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.fixture
+def result(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assay.score_file(write(tmp_path / "rollouts.jsonl", ROWS), SPEC, tmp_path / "rewards.parquet")
+    return "rewards.parquet"
+
+
+def names(folder="."):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def test_datasets_sees_the_splits_only(result, tmp_path):
+    counts = set()
+    for seed in range(6):
+        folder = f"set{seed}/"
+        card = assay.export(result, "dpo", folder, validation=0.5, seed=seed, length_ratio=None).card
+        loaded = datasets.load_dataset(folder, cache_dir=str(tmp_path / "cache"))
+        sizes = {split: rows.num_rows for split, rows in loaded.items()}
+        assert sizes == {split: size for split, size in card["examples"].items() if size}
+        assert datasets.concatenate_datasets([*loaded.values()]).num_rows == 2
+        counts.add(len(sizes))
+    assert counts == {1, 2}
+
+
+def test_a_file_has_its_company_beside_it(result):
+    made = assay.export(result, "sft", "set.jsonl", validation=0.5, keep="source")
+    own = {
+        "set.jsonl",
+        "set.validation.jsonl",
+        *(f"set.jsonl.{end}" for end in ("card.json", "card.md", "excluded.parquet")),
+    }
+    assert {name for name in names() if name.startswith("set")} == own
+    lines = [json.loads(line) for line in Path("set.jsonl").read_text("utf-8").splitlines()]
+    assert lines == made.train.to_dicts()
+    assert {line["source"] for line in lines} <= {"sums"}
+
+
+def test_what_an_earlier_export_left_goes_with_it_and_nothing_else(result):
+    assay.export(result, "sft", "set/", target="llamafactory", validation=0.5)
+    Path("set/notes.jsonl").write_text("mine", "utf-8")
+    with pytest.raises(UsageError, match="already exists"):
+        assay.export(result, "sft", "set/")
+    assay.export(result, "sft", "set/", target="nemo-rl", overwrite=True)
+    assert names("set") == ["README.md", "card.json", "excluded.parquet", "notes.jsonl", "train.jsonl"]
+
+
+def test_too_few_examples_leave_no_splits(result):
+    with pytest.warns(AssayWarning, match="at least 9"):
+        made = assay.export(result, "sft", "set/", min_examples=9)
+    assert names("set") == ["README.md", "card.json", "excluded.parquet"]
+    assert made.train.is_empty()
+    assert not Path("set/README.md").read_text("utf-8").startswith("---")
+
+
+def test_pairs_of_several_models_are_offered():
+    rows = pl.concat([frame(model="a"), frame(model="b", completion="5", reward=0.0, passed=False)])
+    with pytest.warns(AssayWarning, match="give 1 pair"):
+        assay.export(rows, "dpo")
+    assert assay.export(rows, "dpo", group="task_id").card["used"] == 2
+
+
+def test_a_table_of_tasks_has_the_prompts(result, tmp_path):
+    messages = [{"role": "system", "content": "Add."}, {"role": "user", "content": "2 + 2"}]
+    tasks = write(
+        tmp_path / "tasks.jsonl", [{"task_id": f"q-{at}", "prompt": messages, "answer": at} for at in range(2)]
+    )
+    made = assay.export(result, "prompts", tasks=tasks, min_rollouts=1, pass_rate=[0, 1])
+    assert made.train["prompt"].to_list() == [messages, messages]
+    assert made.train["answer"].to_list() == ["0", "1"]
+    assert assay.export(result, tasks=tasks).train["prompt"][0].to_list() == messages
+
+
+@each(
+    "rows, message",
+    [
+        ([{**row, "source": "others"} for row in ROWS], "row 0: source is sums there, others here"),
+        (ROWS[:4], "The rollouts have 4 rows, the result has 6"),
+        (ROWS * 2, "The rollouts have 12 rows, the result has 6"),
+    ],
+)
+def test_other_rollouts_are_refused(result, tmp_path, rows, message):
+    with pytest.raises(InputError, match=message):
+        assay.export(result, rollouts=write(tmp_path / "others.jsonl", rows))
+
+
+def test_results_of_other_verifiers_are_not_one_scale(result):
+    other = {"id": "v", "checks": [{"type": "contains", "value": "5"}]}
+    assay.score_file("rollouts.jsonl", other, "others.parquet")
+    with pytest.raises(UsageError, match="not on one scale"):
+        assay.export([result, "others.parquet"])
+    assert assay.export([result, result]).card["excluded"]["duplicate"] == 6
+
+
+def test_rendered_prompts_of_verl_need_a_word(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"input": "user\nHow many?\nassistant\n", "output": "4", "gts": "4", "score": 1.0, "step": 1}]
+    assay.score_file(write(tmp_path / "1.jsonl", rows), SPEC, "rewards.parquet")
+    with pytest.raises(InputError, match="rendered"):
+        assay.export("rewards.parquet", task="step")
+    assert assay.export("rewards.parquet", task="step", format="text").card["used"] == 1
+
+
+def message(**fields):
+    return [{"role": "assistant", "content": "4", **fields}]
+
+
+@each(
+    "columns, settings, detail",
+    [
+        ({"prompt": ["a"]}, {}, "the prompt is not plain messages"),
+        ({"prompt": 3}, {}, "the prompt is not plain messages"),
+        ({"prompt": "[INST] a"}, {}, "the prompt is a rendered template"),
+        ({"prompt": [{"role": "user", "content": "a"}]}, {"format": "text"}, "the prompt is messages"),
+        (
+            {"completion": message(content=[{"type": "text", "text": "4"}])},
+            {},
+            "the completion is not one text message",
+        ),
+        ({"completion": message() * 2}, {}, "the completion is not one text message"),
+        ({"completion": message(reasoning_content="because")}, {}, "the completion has more than text"),
+        ({"completion": message(flag=False)}, {"reasoning": "drop"}, "the completion has more than text"),
+        ({"completion": message(call={"name": None, "of": {"a": None}})}, {}, None),
+        ({"completion": message(reasoning="because")}, {"reasoning": "drop"}, None),
+        ({"completion": message(calls=[], name="")}, {}, None),
+    ],
+)
+def test_forms(columns, settings, detail):
+    made = assay.export(frame(**columns), min_examples=0, **settings)
+    assert made.excluded["detail"].to_list() == ([] if detail is None else [detail])
+
+
+@each(
+    "recipe, options, fact",
+    [
+        ("dop", {}, "Did you mean `dpo`"),
+        ("sft", {"bset": 1}, "Did you mean `best`"),
+        ("sft", {"margin": 1}, "It is a setting of dpo"),
+        ("sft", {"best": 0}, "at least 1"),
+        ("sft", {"best": True}, "at least 1"),
+        ("sft", {"seed": 0.5}, "whole number"),
+        ("sft", {"pass_rate": [0.9, 0.1]}, "two shares"),
+        ("sft", {"target": "tlr"}, "Did you mean `trl`"),
+        ("sft", {"keep": "prompt"}, "column of that name"),
+        ("sft", {"keep": "nope"}, "no such column"),
+        ("sft", {"answer": "nope"}, "no such column"),
+        ("sft", {"length": "prompt"}, "whole numbers"),
+        ("sft", {"where": "nope > 1"}, "no column is called"),
+        ("sft", {"out": "set.csv"}, "expected a name"),
+        ("sft", {"out": "set.jsonl", "target": "verl"}, "does not read"),
+        ("sft", {"out": "no/where/"}, "there is no folder"),
+        ({"best": 1}, {}, "is missing"),
+        (3, {}, "A recipe is a name"),
+    ],
+)
+def test_mistakes_are_named(recipe, options, fact, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=fact):
+        assay.export(frame(), recipe, **options)
+    assert not names()
+
+
+@each("recipe", ["sft", "dpo", "kto", "prompts"])
+def test_a_result_without_rows(recipe, tmp_path):
+    made = assay.export(frame().clear(), recipe, f"{tmp_path}/set/", min_examples=0, overwrite=True, validation=0.5)
+    assert made.train.is_empty()
+    assert made.card["rows"] == made.excluded.height == 0
+
+
+def test_a_settings_file_and_what_wins(tmp_path):
+    (tmp_path / "strict.yaml").write_text("recipe: sft\nbest: 1\nby: length\n", "utf-8")
+    card = assay.export(frame(), tmp_path / "strict.yaml", best=2).card
+    assert (card["recipe"]["best"], card["recipe"]["by"], card["recipe"]["target"]) == (2, "length", "trl")
+
+
+def test_names_that_are_patterns_and_prompts_that_are_instructions():
+    odd = frame(**{"^x.*$": "1", "*": "2"}).rename({"prompt": "instruction"})
+    made = assay.export(odd, keep=["*", "^x.*$"])
+    assert made.train.select("*").to_dicts()[0]["^x.*$"] == "1"
+    assert made.train["prompt"].to_list() == [[{"role": "user", "content": "p"}]]
