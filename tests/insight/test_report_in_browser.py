@@ -304,6 +304,17 @@ def test_a_key_turns_the_page_of_the_list(page):
     until(page, OPEN + ".includes('Row 49')", True)
 
 
+def test_the_next_failing_row_is_found_on_the_next_page(page):
+    go(page, "#row=40&check=brief")
+    page.press("n")
+    until(page, HASH, "#offset=50&check=brief")
+    until(page, OPEN + ".includes('Row 50')", True)
+    go(page, "#row=99&offset=50&check=right")
+    page.press("n")
+    until(page, OPEN + ".includes('Row 101')", True)
+    until(page, "document.querySelector('.checks [aria-pressed=true]').textContent.includes('right')", True)
+
+
 def test_search_and_help_by_keys(page):
     page.press("/")
     until(page, "document.activeElement.type", "search")
@@ -379,6 +390,7 @@ def test_numbers_and_texts_have_the_forms_of_python(page):
         printable(item, lines=True) for item in texts
     ]
     assert run(f"{json.dumps(texts)}.map((text) => printable(text))") == [printable(item) for item in texts]
+    assert run("[3, 4].map((size) => elided([...'abcde\U0001f600'.slice(0, size + 1)], 4))") == ["abcd", "ab…de"]
     assert run("cut('\U0001f600\U0001f600\U0001f600', 2)") == "\U0001f600\U0001f600… 1 more"
 
 

@@ -95,3 +95,13 @@ def test_numbers_that_json_has_not_are_null():
     frame = pl.DataFrame({"reward": [0.5], "check/v/a": [float("inf")], "task_id": [float("nan")], "completion": ["x"]})
     cards, _ = cards_of(frame)
     assert (cards[0]["checks"][0]["score"], cards[0]["key"]) == (None, {"task_id": None})
+
+
+def test_of_a_whole_text_that_is_read_the_ends_are_shown(tmp_path):
+    row = {"completion": "a" * 500 + "18", "answer": "b" * 400}
+    checks = [{"id": "whole", "type": "equals", "value": {"column": "answer"}}]
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    assay.score_file(tmp_path / "rows.jsonl", {"id": "v", "checks": checks}, tmp_path / "out.parquet")
+    evidence = cards_data(open_result(tmp_path / "out.parquet"), [0])[0][0]["checks"][0]["evidence"]
+    assert evidence["read"] == f"{'a' * 150} … 202 more … {'a' * 148}18"
+    assert evidence["expected"] == [f"{'b' * 150} … 100 more … {'b' * 150}"]

@@ -325,6 +325,8 @@ def test_the_command_prints_its_address_and_ends_without_a_word(folder, number, 
         until(lambda: json.loads(fetched(address, f"api/rows?where={quote('step = 2')}")[1])["matching"] == 100)
         assert fetched(address, Host="evil.example")[0] == 403
         assert fetched(address[:-2] + "/") == (404, "")
+        with socket.socket() as elsewhere:
+            assert elsewhere.connect_ex(("127.0.0.2", int(address.split(":")[2].partition("/")[0]))) != 0
         server.send_signal(number)
         assert server.stderr.read() == ""
         assert server.stdout.read() == ""

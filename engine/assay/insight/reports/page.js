@@ -51,9 +51,12 @@ const filtered = (state, changes) => address(state, { offset: null, row: null, .
 // ---- rows, from the file or from the server ----
 
 const keyed = (row, names) => names.filter((name) => name in row.key).map((name) => String(row.key[name]));
-const differing = (row, from) => keyed(row, ["model", "step"].filter((name) => row.key[name] !== from.key[name]));
+const keyWords = (name, value) => (name === "step" ? `step ${label(value)}` : label(value));
+const differing = (row, from) => ["model", "step"].filter((name) => name in row.key && row.key[name] !== from.key[name]).map((name) => keyWords(name, row.key[name]));
 const isFailure = (score) => score !== null && score !== 1;
+const fails = (row, check) => (check ?? null) === null || isFailure(row.scores[placeOf.get(check)] ?? null);
 const MOST_COLUMNS = 12; // of checks in the list
+const MOST_OF_PART = 16; // code points there of what differs, and of what does not
 let checks = []; // of the result whose rows are listed
 let placeOf = new Map();
 
@@ -164,22 +167,25 @@ const source = isServer ? fromServer : inFile;
 // ---- what a check read, and where ----
 
 /** Return a side of a difference as nodes: outside of, or within, its two places is what the other side has, too. */
-function side(points, kept, tag, word) {
-  if (!kept) return [points.join("")];
+function side(points, kept, most, tag, word) {
+  if (!kept) return [elided(points, most)];
   const [start, end, isKept] = kept;
   return [points.slice(0, start), points.slice(start, end), points.slice(end)].map((part, at) => {
-    const text = part.join("");
+    const text = elided(part, most);
     if (!text || (at === 1) === isKept) return text;
     return h(tag, {}, spoken(`${word} `), text);
   });
 }
 
-function readAndExpected(read, expected) {
+function readAndExpected(read, expected, most = Infinity) {
   const golds = expected ?? [];
   const shown = read ?? null;
-  if (shown === null || golds.includes(shown) || !golds.length) return { read: [shown ?? h("i", { class: "unseen" }, "nothing")], expected: golds.slice(0, 1) };
+  if (shown === null || golds.includes(shown) || !golds.length) {
+    const short = (text) => elided([...text], most);
+    return { read: [shown === null ? h("i", { class: "unseen" }, "nothing") : short(shown)], expected: golds.slice(0, 1).map(short) };
+  }
   const { a, b, keptA, keptB } = difference(shown, golds[0]);
-  return { read: shown ? side(a, keptA, "del", "not expected:") : [h("i", { class: "unseen" }, "an empty text")], expected: side(b, keptB, "ins", "missing:") };
+  return { read: shown ? side(a, keptA, most, "del", "not expected:") : [h("i", { class: "unseen" }, "an empty text")], expected: side(b, keptB, most, "ins", "missing:") };
 }
 
 const KINDS = { read: "read by the check", matched: "matched", gold: "the gold", excess: "beyond the limit", offending: "not allowed" };
@@ -267,13 +273,13 @@ function drawTable(state, answer) {
     columns.map((check) => sortable(state, check.name, label(check.name), { class: "check", title: printable(check.name) })),
     hasReading && h("th", { scope: "col" }, "read → expected"));
   const rows = answer.rows.map((row) => {
-    const shown = readAndExpected(row.read, row.expected);
+    const shown = readAndExpected(row.read, row.expected, MOST_OF_PART);
     return h("tr", { "data-row": row.row, click: (event) => { if (!event.target.closest("a")) event.currentTarget.querySelector("a").click(); } },
       h("th", { scope: "row", class: "n" }, h("a", { href: address(state, { row: row.row }) }, whole(row.row))),
       keys.map((key) => h("td", {}, label(row.key[key]))),
       h("td", { class: "n" }, number(row.reward)),
       columns.map((check) => h("td", { class: "check", "data-check": label(check.name) }, verdict(row.scores[placeOf.get(check.name)]))),
-      hasReading && h("td", { class: "diff mono" }, (row.expected ?? []).length ? [...shown.read, h("span", { class: "quiet" }, " → "), ...shown.expected] : row.read ?? ""));
+      hasReading && h("td", { class: "diff mono" }, (row.expected ?? []).length ? [...shown.read, h("span", { class: "quiet" }, " → "), ...shown.expected] : (row.read ?? null) !== null && shown.read));
   });
   table.replaceChildren(h("thead", {}, head), h("tbody", {}, rows));
 }
@@ -315,7 +321,7 @@ function drawRow(state, card, rowNumber) {
   spokenRow.textContent = printable([`Row ${whole(card.row)}`, place, ...card.checks.filter((entry) => entry.passes === false).map((entry) => `fails ${label(entry.check)}`)].filter(Boolean).join(", "));
   one.replaceChildren(...[
     h("h2", {}, toList(state), `Row ${whole(card.row)}`,
-      h("span", {}, [...Object.entries(card.key).map(([name, value]) => (name === "step" ? `step ${label(value)}` : label(value))), `reward ${number(card.reward)}`, card.state].join(" · ")),
+      h("span", {}, [...Object.entries(card.key).map(([name, value]) => keyWords(name, value)), `reward ${number(card.reward)}`, card.state].join(" · ")),
       h("span", { class: "turns" },
         h("button", { id: "earlier", "aria-label": "Previous row", title: "Previous row (←)", click: () => move(-1) }, "←"),
         h("button", { id: "later", "aria-label": "Next row", title: "Next row (→)", click: () => move(1) }, "→"),
@@ -330,7 +336,7 @@ function drawRow(state, card, rowNumber) {
     ...[...card.feedback, ...card.error].map((line) => h("p", { class: "quiet" }, line)),
     Object.keys(card.gold).length > 0 && h("dl", {}, Object.entries(card.gold).flatMap(([name, gold]) => [h("dt", {}, `gold: ${label(name)}`), h("dd", { class: "mono" }, cut(gold, 1000))])),
     card.same_task?.length > 0 && h("p", {}, h("span", { class: "quiet" }, "Same task: "), card.same_task.flatMap((other, n) => [n > 0 && " · ",
-      h("a", { href: address(state, { row: other.row }) }, differing(other, card).map(label).join(", ") || `row ${whole(other.row)}`, ` ${number(other.reward)}`)])),
+      h("a", { href: address(state, { row: other.row }) }, differing(other, card).join(", ") || `row ${whole(other.row)}`, ` ${number(other.reward)}`)])),
   ].filter(Boolean));
 }
 
@@ -392,7 +398,7 @@ let answerRows = [];
 const LATER = 1500; // milliseconds after which a server that is still reading is asked again
 let shown = null; // the row that is open
 let shownCheck = null; // the check whose evidence it shows
-let landing = 0; // which row opens on a page that a key has turned to: the first, or -1, the last
+let landing = { place: 0 }; // which row opens on a page that a key has turned to: the first, or -1, the last, of those that fail `check`
 let turn = 0;
 
 async function draw() {
@@ -410,8 +416,10 @@ async function draw() {
       list.removeAttribute("aria-busy");
       if ((answer.scanned ?? about.rows) < about.rows) setTimeout(() => { if (listed === query) { listed = null; draw(); } }, LATER);
     }
-    const number = state.has("row") ? Number(state.get("row")) : rowNumbers.at(landing) ?? null;
-    landing = 0;
+    const failing = answerRows.filter((row) => fails(row, landing.check));
+    const opened = (failing.length ? failing : answerRows).at(landing.place);
+    const number = state.has("row") ? Number(state.get("row")) : opened?.row ?? null;
+    landing = { place: 0 };
     const card = number === null ? null : await source.row(number);
     if (mine !== turn) return;
     keepingFocus(() => drawRow(state, card, number));
@@ -459,15 +467,14 @@ function show() {
 function move(by, isFailing = false) {
   const state = current();
   const check = isFailing ? shownCheck : null;
-  const fits = (row) => check === null || isFailure(row.scores[placeOf.get(check)] ?? null);
   const at = rowNumbers.indexOf(state.has("row") ? Number(state.get("row")) : shown);
   for (let next = at + by; next >= 0 && next < answerRows.length; next += by) {
-    if (fits(answerRows[next])) return go({ row: answerRows[next].row, ...(isFailing && { check }) });
+    if (fails(answerRows[next], check)) return go({ row: answerRows[next].row, ...(isFailing && { check }) });
   }
   const offset = Number(state.get("offset") ?? 0) + by * PAGE;
   if (offset < 0 || offset >= matching) return (status.textContent = by > 0 ? "This is the last one." : "This is the first one.");
-  landing = by > 0 ? 0 : -1;
-  return go({ offset: offset || null, row: null });
+  landing = { place: by > 0 ? 0 : -1, check };
+  return go({ offset: offset || null, row: null, ...(isFailing && { check }) });
 }
 
 // ---- tables, keys, print ----

@@ -305,7 +305,9 @@ def _steps(overview: Mapping[str, Any]) -> dict[str, Any]:
     ]
     shown = [entry | {"shown": _of(entry)} for entry in entries]
     ends = shown[0]["shown"], shown[-1]["shown"]
-    drawn = [_trend(at, trend, ends) for at, trend in enumerate(trends[:_CHARTED]) if any(trend.values)]
+    drawn = [
+        _trend(at, trend, ends) for at, trend in enumerate(trends[:_CHARTED]) if trend.values != [None] * len(entries)
+    ]
     return {"charts": drawn, "entries": shown, "third": max(1, len(entries) // 3)}
 
 

@@ -16,14 +16,13 @@ from assay.insight.reports.showing import cards_of
 from assay.insight.results import ROW, Result, json_data
 from assay.names import COMPLETION
 from assay.values.chats import chat_of
-from assay.writing.documents import cut
 
 Data = dict[str, Any]
 
 _MOST_OF_TASK = 16
 
-_SHOWN = 200
-"""Code points of what is read and expected that are shown: the rest is in the text, where it is marked."""
+_END = 150
+"""Code points of each end of what is read and expected that are shown: the rest is in the text, where it is marked."""
 
 
 def cards_data(result: Result, rows: Sequence[int], rollouts: Any = None) -> tuple[list[Data], str]:
@@ -34,9 +33,14 @@ def cards_data(result: Result, rows: Sequence[int], rollouts: Any = None) -> tup
     found, why = cards_of(result, rows, rollouts=rollouts)
     cards: list[Data] = [json_data(card.as_json()) for card in found]
     for evidence in filter(None, (check["evidence"] for card in cards for check in card["checks"])):
-        evidence["read"] = evidence["read"] and cut(evidence["read"], _SHOWN)
-        evidence["expected"] = [cut(gold, _SHOWN) for gold in evidence["expected"]]
+        evidence["read"] = evidence["read"] and _ends(evidence["read"])
+        evidence["expected"] = [_ends(gold) for gold in evidence["expected"]]
     return cards, why
+
+
+def _ends(text: str) -> str:
+    left_out = len(text) - 2 * _END
+    return text if left_out <= 0 else f"{text[:_END]} … {left_out:,} more … {text[-_END:]}"
 
 
 def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:

@@ -52,6 +52,10 @@ export function cut(text, most) {
   return points.length <= most ? text : `${points.slice(0, most).join("")}… ${count(points.length - most)} more`;
 }
 
+/** Leave out the middle of a text of more code points than these. */
+export const elided = (points, most) =>
+  (points.length <= most ? points : [...points.slice(0, most / 2), "…", ...points.slice(-most / 2)]).join("");
+
 /** Split texts into what they share and what differs: one in the other, else the same beginnings and ends. */
 export function difference(read, expected) {
   const [a, b] = [[...read], [...expected]];
