@@ -1,8 +1,9 @@
 """What rows of a result were made from: the scored text and other columns, from the result, its inputs, or other files."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -111,8 +112,13 @@ def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None, *, 
     return opened
 
 
+def _is_plain(opened: Rollouts) -> bool:
+    """Return whether a few rows can be read without those before them."""
+    return all(isinstance(file, ParquetFile) and not file.dense for file in opened.files) and not opened.steps
+
+
 def _rows_of(opened: Rollouts, result: Result, rows: Sequence[int], columns: Sequence[Any]) -> pl.DataFrame:
-    if all(isinstance(file, ParquetFile) and not file.dense for file in opened.files) and not opened.steps:
+    if _is_plain(opened):
         return some_rows(result, rows, columns, opened.frame)
     return result.collect(_filtered(opened.frame, pl.Series(sorted({*rows}), dtype=pl.UInt32), columns))
 
@@ -180,34 +186,49 @@ class WholeRows:
     """A result with columns that it lacks, from what it was made from.
 
     Attributes:
-        frame: Its numbered rows with all columns; those that are compared with the rollouts, too, in columns of their own.
-        shared: The columns that are compared.
+        build: Return numbered rows with all columns, given those of the result and the same ones of the rollouts, if there are any.
+        schema: All columns.
+        shared: The columns that are compared with the rollouts.
     """
 
     result: Result
-    frame: pl.LazyFrame
+    build: Callable[[pl.LazyFrame, pl.LazyFrame | None], pl.LazyFrame]
     schema: pl.Schema
     shared: tuple[str, ...] = ()
     opened: Rollouts | None = None
 
     def batches(self, *columns: pl.Expr, check: bool = False) -> Iterator[pl.DataFrame]:
-        """Yield columns of the rows, in order; ``check`` compares them with the rollouts."""
+        """Yield columns of the rows, in order, each from its own row; ``check`` compares them with the rollouts."""
         shared = self.shared if check else ()
         sides = [exactly(side + name) for name in shared for side in (_HERE, _THERE)]
-        query = self.frame.select(*columns, *sides)
         try:
             with engine_errors(self.result.files):
-                for batch in batches(query, _ROWS_AT_ONCE):
-                    for name in shared:
-                        _compare(self.result, name, batch[ROW], batch[_HERE + name], batch[_THERE + name])
-                    yield batch.drop(side + name for name in shared for side in (_HERE, _THERE))
+                for frame in self._windows():
+                    for batch in batches(frame.select(*columns, *sides), _ROWS_AT_ONCE):
+                        for name in shared:
+                            _compare(self.result, name, batch[ROW], batch[_HERE + name], batch[_THERE + name])
+                        yield batch.drop(side + name for name in shared for side in (_HERE, _THERE))
         except InputError as error:
             if self.opened is not None and "non-equal length" in str(error):
                 raise _other_rows(self.result, self.opened) from None
             raise
 
+    def _windows(self) -> Iterator[pl.LazyFrame]:
+        """Yield the rows, a window after the other where that costs little.
 
-_ROWS_AT_ONCE = 1 << 14
+        NOTE: Polars reads ahead of a slow reader, up to all texts of a large file.
+        """
+        there = None if self.opened is None else self.opened.frame
+        if not (self.result.has_cheap_slices and (self.opened is None or _is_plain(self.opened))):
+            yield self.build(self.result.numbered, there)
+            return
+        for first in range(0, max(1, self.result.rows), _WINDOW):
+            here = self.result.frame.slice(first, _WINDOW).with_row_index(ROW, offset=first)
+            is_last = first + _WINDOW >= self.result.rows  # it has all rows that there are, also too many
+            yield self.build(here, there if there is None else there.slice(first, None if is_last else _WINDOW))
+
+
+_ROWS_AT_ONCE, _WINDOW = 1 << 14, 1 << 15
 
 
 def whole_rows(
@@ -218,9 +239,9 @@ def whole_rows(
     They come from ``rollouts``, which must be those that were scored, else from the inputs and the tasks of its provenance, if they have
     not changed. Columns of ``first`` come from the ``tasks`` that are named, whatever the result has.
     """
-    frame, schema = result.numbered, result.schema
+    schema = result.schema
     lacking, why = [name for name in wanted if name not in schema], ""
-    shared, opened = tuple[str, ...](), None
+    shared, opened, columns = tuple[str, ...](), None, list[pl.Expr]()
     sources = files_of(result.provenance)
     if rollouts is not None or (lacking and sources):
         try:
@@ -239,30 +260,41 @@ def whole_rows(
     if opened is not None:
         there = opened.frame.collect_schema()
         shared = tuple(name for name in result.passed_through if name in there and name != COMPLETION)
-        new = [exactly(name) for name in lacking if name in there]
-        columns = [exactly(name).alias(_THERE + name) for name in shared] + new
+        columns = [exactly(name).alias(_THERE + name) for name in shared]
+        columns += [exactly(name) for name in lacking if name in there]
+
+    def side_by_side(here: pl.LazyFrame, there: pl.LazyFrame | None) -> pl.LazyFrame:
+        if there is None or not columns:
+            return here
         # of the result itself, whatever the tasks put in their place
-        frame = frame.with_columns(exactly(name).alias(_HERE + name) for name in shared)
-        frame = pl.concat([frame, opened.frame.select(columns)], how="horizontal") if columns else frame
-    frame, reason = _with_tasks(result, frame, wanted, rollouts, tasks, first)
-    return WholeRows(result, frame, frame.collect_schema(), shared, opened), why or reason
+        here = here.with_columns(exactly(name).alias(_HERE + name) for name in shared)
+        return pl.concat([here, there.select(columns)], how="horizontal")
+
+    def build(here: pl.LazyFrame, there: pl.LazyFrame | None) -> pl.LazyFrame:
+        return join(side_by_side(here, there))
+
+    whole = side_by_side(result.numbered, None if opened is None else opened.frame)
+    join, reason = _with_tasks(result, whole.collect_schema(), wanted, rollouts, tasks, first)
+    return WholeRows(result, build, join(whole).collect_schema(), shared, opened), why or reason
 
 
 def _with_tasks(
-    result: Result, frame: pl.LazyFrame, wanted: Sequence[str], rollouts: Any, tasks: Any, first: Sequence[str]
-) -> tuple[pl.LazyFrame, str]:
-    """Add columns of the tasks that are named, or that the provenance names."""
-    schema = frame.collect_schema()
+    result: Result, schema: pl.Schema, wanted: Sequence[str], rollouts: Any, tasks: Any, first: Sequence[str]
+) -> tuple[Callable[[pl.LazyFrame], pl.LazyFrame], str]:
+    """Return what adds columns of the tasks that are named, or that the provenance names, to rows."""
     missing = [name for name in wanted if name not in schema]
     if tasks is None and not (missing and TASK_ID in schema and files_of(result.provenance, "tasks")):
-        return frame, ""
+        return lambda frame: frame, ""
     try:
         names = (
             recorded_files(result.provenance, "tasks", result.folder, result.name, rollouts) if tasks is None else tasks
         )
         table, _ = load_tasks(names[0] if isinstance(names, list) and len(names) == 1 else names)
-        return join_tasks(frame, table, [*missing, *(first if tasks is not None else ())]), ""
+        added = [*missing, *(first if tasks is not None else ())]
+        join = partial(join_tasks, tasks=table.collect().lazy(), wanted=added)
+        join(pl.LazyFrame(schema=schema))
     except AssayError as error:
         if tasks is not None:
             raise
-        return frame, error.fact.removesuffix(".")
+        return lambda frame: frame, error.fact.removesuffix(".")
+    return join, ""

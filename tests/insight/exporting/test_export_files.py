@@ -208,3 +208,25 @@ def test_names_that_are_patterns_and_prompts_that_are_instructions():
     made = assay.export(odd, keep=["*", "^x.*$"])
     assert made.train.select("*").to_dicts()[0]["^x.*$"] == "1"
     assert made.train["prompt"].to_list() == [[{"role": "user", "content": "p"}]]
+
+
+@each("where, kept", [("1 = 1", 3), ("1 = 0", 0), ("reward >= avg(reward)", 1), (["reward > 0.1", "reward < 1"], 1)])
+def test_rows_that_are_asked_for(where, kept):
+    rows = pl.concat([frame(reward=reward, completion=str(reward)) for reward in (0.0, 0.25, 1.0)])
+    made = assay.export(rows, where=where, min_examples=0)
+    assert made.card["used"] == kept
+    assert set(made.excluded["reason"]) <= {"where"}
+
+
+def test_windows_of_rows_are_as_one(result, monkeypatch):
+    monkeypatch.setattr("assay.insight.originals._WINDOW", 2)
+    made = assay.export(result, "sft", "set.parquet", passing=False, best="all")
+    assert made.train["assay_row"].to_list() == [0, 1, 2, 3, 4, 5]
+    texts = [message[0]["content"] for message in made.train["completion"]]
+    assert texts == list(TEXTS)
+    pl.DataFrame(ROWS).write_parquet("rollouts.parquet")
+    assert assay.export(result, rollouts="rollouts.parquet", passing=False, best="all").train.equals(made.train)
+    for others in (ROWS[:4], ROWS * 2):
+        pl.DataFrame(others).write_parquet("rollouts.parquet")
+        with pytest.raises(InputError, match=f"The rollouts have {len(others)} rows"):
+            assay.export(result, rollouts="rollouts.parquet")

@@ -23,6 +23,7 @@ PROMPTS, GOLDS = ("prompt", "instruction"), ("answer", "target", "expected")
 _SIGNS = ("is_truncated", "truncated", "finish_reason", "stop_reason", "stop_condition")
 _REASONING = ("reasoning", "reasoning_content")
 _OF_TASKS = ("data_source", "datasource", "ability")
+_WHERE = HIDDEN + "where"
 _RENDERED_BY = "verl-dump"
 
 ROWS = {
@@ -100,7 +101,10 @@ class Source:
         if "passed" not in result.schema:
             raise InputError(f"{result.name}: no column `passed`, which says which rows pass.")
         condition_of = [condition(result, text, notes) for text in asking.where]
-        self.where = reduce(pl.Expr.and_, condition_of, pl.lit(value=True)).fill_null(value=False)
+        where = reduce(pl.Expr.and_, condition_of, pl.lit(value=True)).fill_null(value=False)
+        # over all rows at once, because it may compare a row with others
+        rows = result.frame.with_columns(where.alias(_WHERE)).select(_WHERE)
+        self.where = result.collect(rows)[_WHERE] if condition_of else None
         self.whole = self._whole()
         schema = self.whole.schema
         named = [asking.prompt] if asking.prompt else [name for name in PROMPTS if name in schema]
@@ -169,7 +173,7 @@ class Source:
         error = exactly("error").cast(pl.String) if "error" in schema else pl.lit(None, pl.String)
         names = dict.fromkeys((*self.prompts, *self.golds, *self.tasks, *self.group, *self._policies))
         names |= dict.fromkeys([self.settings["answer"]] if self.settings.get("answer") else [])
-        columns = {"reward": pl.col("reward"), "passed": pl.col("passed"), "where": self.where, "error": error}
+        columns = {"reward": pl.col("reward"), "passed": pl.col("passed"), "error": error}
         if self.reads_text:
             is_blank = self.text.str.contains(r"[^\s\x1c-\x1f]").not_()
             ended = cut_off(schema)
@@ -191,6 +195,7 @@ class Source:
 def _numbered(rows: Rows, source: Source, batch: pl.DataFrame, at: int) -> pl.DataFrame:
     """Return a batch with the columns of ``ROWS``."""
     own = {name.removeprefix(HIDDEN): batch[name] for name in batch.columns if name.startswith(HIDDEN)}
+    where = None if source.where is None else source.where.gather(own["row"])
     prompts = prompts_of(rows.prompts, batch, source.prompts)
     keys = _keys(batch, source.tasks) if source.tasks else _keys(prompts, ("name",))
     task = rows.tasks.of(keys)
@@ -208,14 +213,14 @@ def _numbered(rows: Rows, source: Source, batch: pl.DataFrame, at: int) -> pl.Da
     )
     answer = source.settings.get("answer")
     for name in source._policies:  # noqa: SLF001
-        values = batch[name].filter(own["where"]).drop_nulls().unique()
+        values = (batch[name] if where is None else batch[name].filter(where)).drop_nulls().unique()
         rows.policies[name] |= {compact(value) for value in values.to_list()}
     numbers = pl.DataFrame(
         {
             "row": own["row"],
             "reward": own["reward"],
             "passed": own["passed"],
-            "where": own["where"],
+            "where": True if where is None else where,
             "error": rows.errors.of(own["error"]),
             "task": task,
             "group": group,
