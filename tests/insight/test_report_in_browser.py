@@ -584,6 +584,14 @@ def test_a_server_answers_the_same_addresses(browser, served):
         go(browser, address)
         until(browser, ROWS, rows)
     assert complaints(browser) == []
+    go(browser, "#where=nonsense")
+    until(browser, ROWS, 0)
+    assert "no column is called `nonsense`. A text stands in quotes: 'nonsense' Columns: " in text(
+        browser, ".list [role=status]"
+    )
+    go(browser, "#text=t59")
+    until(browser, ROWS, 2)
+    until(browser, "document.querySelector('.list [role=status]').textContent", "2 rows of 120, 1–2 shown")
     go(browser, "#row=999")
     until(browser, "document.querySelector('.row').textContent.includes('row 999: ')", True)
     asked = {params["request"]["url"] for name, params in browser.events if name == "Network.requestWillBeSent"}

@@ -149,7 +149,7 @@ function withReading(row, state) {
 async function asked(path, query) {
   const answer = await fetch(`api/${path}?${query}`, { cache: "no-store" });
   const body = await answer.json();
-  if (!answer.ok) throw new Error([body.error, body.hint].filter(Boolean).join(" "));
+  if (!answer.ok) throw new Error([body.error, body.hint].filter(Boolean).join(" ").replaceAll("\n", " "));
   return body;
 }
 
@@ -428,6 +428,8 @@ async function draw() {
   } catch (error) {
     list.removeAttribute("aria-busy");
     drawFilters(state);
+    if (query !== listed) for (const part of [table, pages]) part.replaceChildren(); // rows of another state
+    listed = null;
     status.textContent = printable(error.message);
     one.replaceChildren(h("p", {}, toList(state), h("span", { class: "quiet" }, error.message)));
   }

@@ -298,6 +298,7 @@ def _steps(overview: Mapping[str, Any]) -> dict[str, Any]:
         _Trend("flat groups", [entry.get("flat") for entry in entries], percent, _rate_change),
         _Trend("length", [entry["length"] for entry in entries], count, lambda value: f"{value:+,.0f}"),
     ]
+    first = len(trends)
     trends += [
         _Trend(label(check["name"]), [entry["checks"][at] for entry in entries], percent, _rate_change)
         for at, check in enumerate(overview["checks"])
@@ -308,7 +309,7 @@ def _steps(overview: Mapping[str, Any]) -> dict[str, Any]:
     drawn = [
         _trend(at, trend, ends) for at, trend in enumerate(trends[:_CHARTED]) if trend.values != [None] * len(entries)
     ]
-    return {"charts": drawn, "entries": shown, "third": max(1, len(entries) // 3)}
+    return {"charts": drawn, "entries": shown, "checks": _CHARTED - first}
 
 
 def _trend(at: int, trend: _Trend, ends: tuple[str, str]) -> dict[str, Any]:
