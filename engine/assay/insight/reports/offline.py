@@ -1,8 +1,8 @@
 """A page in a file: an overview with as many rows as fit, those of its findings first."""
 
 import contextlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -20,7 +20,7 @@ from assay.names import COMPLETION
 _OF_FINDING = 5
 """How many rows of each finding, kind of flip and difference come first."""
 
-_MOST_ROWS, _AT_ONCE = 5_000, 200
+_MOST_ROWS, _AT_FIRST = 5_000, 100
 _LONG, _ENDS, _AROUND = 8_000, 2_000, 200
 """Code points of a text that is cut, of each of its ends that are kept, and of what is kept around the ends of a span."""
 
@@ -61,16 +61,21 @@ def page_in_file(
     data = page_data("file", results or [result.name], overview, _shortened(compare))
     lines: list[Data] = []
     data, checks = fitted(data | {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}, max_size)
-    left = max_size - size_of(data)
+    left = room = max_size - size_of(data)
     first = [*_rows_of(result, shown), *_rows_compared(compare or {})]
-    for card in _cards(index, first, rollouts, data["notes"], text=text):
-        card["checks"] = [_known(card["checks"][at]) for at in checks]
-        line = line_of(card)
-        left -= len(inert(card).encode()) + len(inert(line).encode())
-        if left < 0:
-            break
-        lines.append(line)
-        data["cards"][str(card["row"])] = card
+    rows = deque(dict.fromkeys([*first, *index.drawn(_MOST_ROWS)]))
+    at_once = _AT_FIRST
+    while rows and left > 0:
+        part = [rows.popleft() for _ in range(min(at_once, len(rows)))]
+        for card in _cards(index, part, rollouts, data["notes"], text=text):
+            card["checks"] = [_known(card["checks"][at]) for at in checks]
+            line = line_of(card)
+            left -= len(inert(card).encode()) + len(inert(line).encode())
+            if left < 0:
+                break
+            lines.append(line)
+            data["cards"][str(card["row"])] = card
+        at_once = 1 + left * len(lines) // (room - left)  # as many as fit, if they are like those before
     data["conditions"] = dict(_conditions(result, shown, [line["row"] for line in lines]))
     if index.frame.height and not lines:
         data["notes"].append("the overview leaves no room for rows: --max-size makes some")
@@ -85,14 +90,12 @@ def _known(verdict: Data) -> Data:
     return {name: value for name, value in verdict.items() if value not in ("", None) or name in ("score", "passes")}
 
 
-def _cards(index: Index, first: Sequence[int], rollouts: Any, notes: list[str], *, text: bool) -> Iterator[Data]:
-    rows = iter(dict.fromkeys([*first, *index.drawn(_MOST_ROWS)]))
-    while part := list(islice(rows, _AT_ONCE)):
-        cards, why = cards_data(index.result, part, rollouts)
-        add_surroundings(cards, index, rollouts)
-        notes += [why] if why and text and why not in notes else []
-        for card in cards:
-            yield shortened(card) if text else _without_texts(card)
+def _cards(index: Index, rows: Sequence[int], rollouts: Any, notes: list[str], *, text: bool) -> Iterator[Data]:
+    cards, why = cards_data(index.result, rows, rollouts)
+    add_surroundings(cards, index, rollouts)
+    notes += [why] if why and text and why not in notes else []
+    for card in cards:
+        yield shortened(card) if text else _without_texts(card)
 
 
 def _rows_of(result: Result, findings: Sequence[Mapping[str, Any]]) -> Iterator[int]:
