@@ -202,6 +202,7 @@ def test_the_policy_holds_for_what_would_come_in(page):
     [
         ("#failed=right&model=elm", 50, 1, "60 rows, 1–50 shown"),
         ("#failed=right&model=elm&offset=50", 10, 101, "60 rows, 51–60 shown"),
+        ("#failed=right&model=elm&offset=-5", 50, 1, "60 rows, 1–50 shown"),
         ("#failed=right&failed=brief", 0, None, "0 rows"),
         ("#passed=right&failed=brief", 12, 0, "12 rows, 1–12 shown"),
         ("#state=fail&sort=-row", 50, 119, "72 rows, 1–50 shown"),

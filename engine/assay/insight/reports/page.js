@@ -45,6 +45,7 @@ function address(state, changes) {
   return text ? `#${text}` : "#view=rows";
 }
 
+const offsetOf = (state) => Math.max(0, Number(state.get("offset")) || 0);
 const go = (changes) => { location.hash = address(current(), changes); };
 const filtered = (state, changes) => address(state, { offset: null, row: null, ...changes });
 
@@ -131,7 +132,7 @@ function compare(a, b, sign) {
 const inFile = {
   async rows(state) {
     const matching = sorted(page.rows.rows.filter((row) => matches(row, state)), state.get("sort") || "row");
-    const offset = Number(state.get("offset") ?? 0);
+    const offset = offsetOf(state);
     return { matching: matching.length, rows: matching.slice(offset, offset + PAGE).map((row) => withReading(row, state)) };
   },
   async row(number) {
@@ -285,7 +286,7 @@ function drawTable(state, answer) {
 }
 
 function drawCounts(state, answer) {
-  const offset = Number(state.get("offset") ?? 0);
+  const offset = offsetOf(state);
   const shown = answer.rows.length ? `, ${whole(offset + 1)}–${whole(offset + answer.rows.length)} shown` : "";
   const scanned = (answer.scanned ?? null) !== null && answer.scanned < about.rows ? ` in the first ${count(answer.scanned)}` : "";
   const of = isServer && answer.matching < about.rows ? ` of ${count(about.rows)}` : "";
@@ -317,7 +318,7 @@ function drawRow(state, card, rowNumber) {
   shownCheck = check?.check ?? null;
   const evidence = check?.evidence ?? null;
   const at = rowNumbers.indexOf(card.row);
-  const place = at < 0 ? "" : `${at + 1 + Number(state.get("offset") ?? 0)} of ${count(matching)}`;
+  const place = at < 0 ? "" : `${at + 1 + offsetOf(state)} of ${count(matching)}`;
   spokenRow.textContent = printable([`Row ${whole(card.row)}`, place, ...card.checks.filter((entry) => entry.passes === false).map((entry) => `fails ${label(entry.check)}`)].filter(Boolean).join(", "));
   one.replaceChildren(...[
     h("h2", {}, toList(state), `Row ${whole(card.row)}`,
@@ -473,7 +474,7 @@ function move(by, isFailing = false) {
   for (let next = at + by; next >= 0 && next < answerRows.length; next += by) {
     if (fails(answerRows[next], check)) return go({ row: answerRows[next].row, ...(isFailing && { check }) });
   }
-  const offset = Number(state.get("offset") ?? 0) + by * PAGE;
+  const offset = offsetOf(state) + by * PAGE;
   if (offset < 0 || offset >= matching) return (status.textContent = by > 0 ? "This is the last one." : "This is the first one.");
   landing = { place: by > 0 ? 0 : -1, check };
   return go({ offset: offset || null, row: null, ...(isFailing && { check }) });
