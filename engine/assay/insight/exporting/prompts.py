@@ -103,7 +103,7 @@ class Prompts:
 
     def __init__(self, forms: tuple[int, ...]) -> None:
         self._forms = forms
-        self._codes, self._joined = Codes(), Codes()
+        self.codes, self.joined = Codes(), Codes()
         self.units: list[int] = []
         """Of each prompt, the number of what it is with its white space joined."""
 
@@ -122,9 +122,9 @@ class Prompts:
         if prompt is None:
             return None, 0, None
         text, short = compact(prompt.pairs), joined(prompt.pairs)
-        code, name = self._codes.code(text), text if short == prompt.pairs else compact(short)
+        code, name = self.codes.code(text), text if short == prompt.pairs else compact(short)
         if code == len(self.units):
-            self.units.append(self._joined.code(name))
+            self.units.append(self.joined.code(name))
         return code, form_of(prompt, self._forms), name
 
 

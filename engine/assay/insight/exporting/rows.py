@@ -89,6 +89,8 @@ def read(results: Sequence[Result], settings: Settings, asking: Asking, notes: l
     for at, source in enumerate(sources):
         parts += [_numbered(rows, source, batch, at) for batch in source.batches()]
     rows.frame = pl.concat(parts)
+    for codes in (rows.groups, rows.golds, rows.answers, rows.prompts.codes, rows.prompts.joined):
+        codes.numbers.clear()  # what they stand for is not asked any more
     return rows
 
 

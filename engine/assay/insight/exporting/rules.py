@@ -21,6 +21,9 @@ REASONS = (
 """The reasons in order of the rules; ``reason`` of a frame is the place in it, 0 for rows that are left."""
 
 _CODES = {reason: code for code, reason in enumerate(REASONS)}
+_SPREAD = 0x9E3779B97F4A7C15
+"""An odd number: its multiples, modulo 2⁶⁴, all differ."""
+
 _NOTHING = pl.lit(None, pl.String)
 LEFT = pl.col("reason") == 0
 
@@ -37,13 +40,14 @@ def exclude(frame: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """Give the rows that are left the reason of the first rule that holds."""
     holds = [LEFT & rule.holds.fill_null(value=False) for rule in rules]
     codes = [pl.when(own).then(pl.lit(_CODES[rule.reason], pl.UInt8)) for own, rule in zip(holds, rules, strict=True)]
-    at = frame.select(pl.coalesce(*codes, pl.lit(0, pl.UInt8)).alias("new"))["new"]
-    new = frame.with_columns(at)
-    detail = pl.col("detail")
-    for rule in rules:
-        if rule.detail is not _NOTHING:
-            detail = pl.when(pl.col("new") == _CODES[rule.reason]).then(rule.detail).otherwise(detail)
-    return new.with_columns(detail.alias("detail"), (pl.col("reason") + pl.col("new")).alias("reason")).drop("new")
+    frame = frame.with_columns(pl.coalesce(*codes, pl.col("reason")).alias("reason"), new=pl.any_horizontal(holds))
+    detailed = [rule for rule in rules if rule.detail is not _NOTHING]
+    told = frame.filter("new", pl.col("reason").is_in([_CODES[rule.reason] for rule in detailed]))
+    if told.height:  # texts are made for these rows only
+        words = [pl.when(pl.col("reason") == _CODES[rule.reason]).then(rule.detail) for rule in detailed]
+        texts = told.select(pl.coalesce(words)).to_series()
+        frame = frame.with_columns(frame["detail"].scatter(told["at"], texts))
+    return frame.drop("new")
 
 
 def first_rules(rows: Rows, settings: Settings) -> pl.DataFrame:
@@ -122,7 +126,7 @@ def _of_groups(settings: Settings) -> list[Rule]:
 def _without_duplicates(rows: Rows, frame: pl.DataFrame) -> pl.DataFrame:
     """Leave out rows whose text, as an answer to the same prompt, others have, too."""
     alike = frame.filter(LEFT).select("at", "result", "row", "prompt", "text", "passed")
-    alike = alike.filter(pl.len().over("prompt", "text") > 1)
+    alike = alike.filter((pl.col("text") + pl.col("prompt").cast(pl.UInt64) * _SPREAD).is_duplicated())
     if alike.is_empty():
         return frame
     digests = pl.concat(_digests(rows, alike, at) for at in alike["result"].unique())
