@@ -5,7 +5,7 @@ import polars as pl
 import assay
 from assay.insight.reports.index import Index
 from assay.insight.reports.offline import page_data as data_without_rows
-from assay.insight.reports.rows import add_surroundings, cards_data, line_of
+from assay.insight.reports.rows import cards_data, line_of
 from assay.insight.results import open_result
 
 __all__ = ["EVIL", "hostile", "page_data"]
@@ -52,8 +52,7 @@ def page_data(result, limit=60, **more):
     """What the page of a result shows, with its first rows."""
     opened = open_result(result)
     index = Index(opened).scan()
-    cards, _ = cards_data(opened, range(min(limit, opened.rows)))
-    add_surroundings(cards, index)
+    cards, _ = cards_data(opened, range(min(limit, opened.rows)), index=index)
     data = data_without_rows("file", [opened.name], assay.report(opened).as_json() | {"heat": index.heat()})
     rows = {"total": opened.rows, "rows": [line_of(card) for card in cards]}
     return data | {"rows": rows, "cards": {str(card["row"]): card for card in cards}} | more

@@ -7,7 +7,7 @@ import pytest
 
 import assay
 from assay.insight.reports.index import Index
-from assay.insight.reports.rows import add_surroundings, cards_data, line_of
+from assay.insight.reports.rows import cards_data, line_of
 from assay.insight.results import open_result
 
 SPEC = {
@@ -36,8 +36,7 @@ ROWS = {
 
 def cards_of(result, rows=(0,), rollouts=None):
     index = Index(open_result(result)).scan()
-    cards, why = cards_data(index.result, rows, rollouts)
-    add_surroundings(cards, index, rollouts)
+    cards, why = cards_data(index.result, rows, rollouts, index)
     return cards, why
 
 

@@ -12,7 +12,7 @@ from assay.insight.reports.document import title
 from assay.insight.reports.fitting import fitted, size_of
 from assay.insight.reports.index import Index
 from assay.insight.reports.page import as_page, inert
-from assay.insight.reports.rows import Data, add_surroundings, cards_data, line_of
+from assay.insight.reports.rows import Data, cards_data, line_of
 from assay.insight.reports.showing import chosen_rows, condition
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION
@@ -20,7 +20,7 @@ from assay.names import COMPLETION
 _OF_FINDING = 5
 """How many rows of each finding, kind of flip and difference come first."""
 
-_MOST_ROWS, _AT_FIRST = 5_000, 100
+_MOST_ROWS, _AT_FIRST = 5_000, 60
 _LONG, _ENDS, _AROUND = 8_000, 2_000, 200
 """Code points of a text that is cut, of each of its ends that are kept, and of what is kept around the ends of a span."""
 
@@ -91,8 +91,7 @@ def _known(verdict: Data) -> Data:
 
 
 def _cards(index: Index, rows: Sequence[int], rollouts: Any, notes: list[str], *, text: bool) -> Iterator[Data]:
-    cards, why = cards_data(index.result, rows, rollouts)
-    add_surroundings(cards, index, rollouts)
+    cards, why = cards_data(index.result, rows, rollouts, index)
     notes += [why] if why and text and why not in notes else []
     for card in cards:
         yield shortened(card) if text else _without_texts(card)

@@ -9,7 +9,7 @@ from assay.expressions.completion import completion_text
 from assay.expressions.json import loads
 from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
-from assay.insight.originals import NO_TEXTS, originals, some_rows
+from assay.insight.originals import originals, some_rows
 from assay.insight.probes import PROMPTS, prompt_of
 from assay.insight.reports.index import Index
 from assay.insight.reports.showing import cards_of
@@ -19,22 +19,28 @@ from assay.values.chats import chat_of
 
 Data = dict[str, Any]
 
+_ASKED = (*PROMPTS, COMPLETION)
 _MOST_OF_TASK = 16
 
 _END = 150
 """Code points of each end of what is read and expected that are shown: the rest is in the text, where it is marked."""
 
 
-def cards_data(result: Result, rows: Sequence[int], rollouts: Any = None) -> tuple[list[Data], str]:
+def cards_data(
+    result: Result, rows: Sequence[int], rollouts: Any = None, index: Index | None = None
+) -> tuple[list[Data], str]:
     """Return cards of rows as JSON data, in order of ``rows``; and a note if there are no texts, or ``""``.
 
-    What is read and expected is cut: a check without steps reads the whole text.
+    What is read and expected is cut: a check without steps reads the whole text. With an ``index`` of the result, cards have ``prompt``,
+    ``messages`` and ``same_task``, too.
     """
-    found, why = cards_of(result, rows, rollouts=rollouts)
+    found, why, rollouts_of = cards_of(result, rows, rollouts=rollouts, also=() if index is None else _ASKED)
     cards: list[Data] = [json_data(card.as_json()) for card in found]
     for evidence in filter(None, (check["evidence"] for card in cards for check in card["checks"])):
         evidence["read"] = evidence["read"] and _ends(evidence["read"])
         evidence["expected"] = [_ends(gold) for gold in evidence["expected"]]
+    if index is not None:
+        _add_surroundings(cards, index, _conversations(result, rows, rollouts, rollouts_of))
     return cards, why
 
 
@@ -55,22 +61,22 @@ def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:
     return line | {name: evidence.get(name) for name in ("read", "expected", "near")}
 
 
-def add_surroundings(cards: Sequence[Data], index: Index, rollouts: Any = None) -> None:
-    """Add ``prompt``, ``messages`` and ``same_task`` to cards."""
-    rows = [card["row"] for card in cards]
-    asked, same_task = _conversations(index.result, rows, rollouts), index.same_tasks(rows, _MOST_OF_TASK)
+def _add_surroundings(cards: Sequence[Data], index: Index, asked: Mapping[int, Mapping[str, Any]]) -> None:
+    same_task = index.same_tasks([card["row"] for card in cards], _MOST_OF_TASK)
     for card in cards:
-        row = {name: _chat(asked.get(card["row"], {}).get(name)) for name in (*PROMPTS, COMPLETION)}
+        row = {name: _chat(asked.get(card["row"], {}).get(name)) for name in _ASKED}
         card |= {"prompt": prompt_of(row), "messages": _messages(row), "same_task": json_data(same_task[card["row"]])}
 
 
-def _conversations(result: Result, rows: Sequence[int], rollouts: Any) -> dict[int, Data]:
-    kept = [name for name in (*PROMPTS, COMPLETION) if name in result.schema]
-    table = NO_TEXTS
-    if not (COMPLETION in kept and {*PROMPTS} & {*kept}):
-        table, _ = originals(result, rows, (*PROMPTS, COMPLETION), rollouts, kept=False)
+def _conversations(
+    result: Result, rows: Sequence[int], rollouts: Any, known: Mapping[int, Mapping[str, Any]]
+) -> Mapping[int, Mapping[str, Any]]:
+    columns = next(iter(known.values()), {}).keys()
+    if COMPLETION in columns and {*PROMPTS} & columns:
+        return known
+    table, _ = originals(result, rows, _ASKED, rollouts, kept=False)
     if table.is_empty():
-        table = some_rows(result, rows, [*map(exactly, kept)])
+        table = some_rows(result, rows, [exactly(name) for name in _ASKED if name in result.schema])
     return {row[ROW]: row for row in table.iter_rows(named=True)}
 
 

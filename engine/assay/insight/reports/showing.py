@@ -174,7 +174,7 @@ def show(
     notes = list(opened.notes)
     filters: dict[str, Sequence[Any]] = {"failed": failed, "passed": passed, "where": where, "row": row}
     matching, chosen = chosen_rows(opened, notes, sort=sort, limit=limit, random=random, **filters)
-    cards, note = cards_of(opened, chosen, columns, rollouts)
+    cards, note, _ = cards_of(opened, chosen, columns, rollouts)
     return Cards(opened.name, opened.rows, matching, cards, (*notes, *([note] if note else [])))
 
 
@@ -298,13 +298,16 @@ def _chosen(result: Result, kept: Sequence[pl.Expr], sort: Sequence[str], limit:
 
 
 def cards_of(
-    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None
-) -> tuple[tuple[Card, ...], str]:
-    """Return rows as cards, in the order of their numbers given; and a note if there are no texts, or ``""``."""
+    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None, also: Sequence[str] = ()
+) -> tuple[tuple[Card, ...], str, Mapping[int, Mapping[str, Any]]]:
+    """Return rows as cards, in the order of their numbers given; a note if there are no texts, or ``""``; and their rollouts.
+
+    Of a rollout that is what cards need, and the columns ``also``, as far as they are where the texts are.
+    """
     keys = result.columns(columns, "--columns") or keys_of(result)
     readers = readers_of(result.forms if result.verifiers else ())
     read = [name for reader in readers.values() for name in reader.columns]
-    wanted = tuple(dict.fromkeys((*_PLAIN_GOLDS, *read)))
+    wanted = tuple(dict.fromkeys((*_PLAIN_GOLDS, *read, *also)))
     texts, why = originals(result, rows, wanted, rollouts)
     if rollouts is None and COMPLETION in result.schema and any(name not in result.schema for name in read):
         others, lack = originals(result, rows, wanted, kept=False)
@@ -314,7 +317,7 @@ def cards_of(
     rollouts_of = {row[ROW]: row for row in texts.iter_rows(named=True)}
     verdicts_of = {row[ROW]: row for row in frame.iter_rows(named=True)}
     cards = (_card(result, verdicts_of[number], rollouts_of.get(number, {}), keys, readers) for number in rows)
-    return tuple(cards), f"no texts: {why}; {HOW}" if why else ""
+    return tuple(cards), f"no texts: {why}; {HOW}" if why else "", rollouts_of
 
 
 def keys_of(result: Result) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from assay.insight.findings.columns import key_expr
 from assay.insight.originals import all_texts, text_expr
 from assay.insight.reports.index import FILTERS, Index, RowFilters
 from assay.insight.reports.reporting import report
-from assay.insight.reports.rows import Data, add_surroundings, cards_data, line_of
+from assay.insight.reports.rows import Data, cards_data, line_of
 from assay.insight.reports.showing import condition
 from assay.insight.results import Result
 from assay.insight.viewer.matches import Matches, Recent
@@ -150,8 +150,7 @@ class Viewed:
         """Return the card of a row."""
         if number >= self.result.rows:
             raise UsageError(f"row {number}: {self.result.name} has the rows 0 to {self.result.rows - 1:,}.")
-        cards, _ = cards_data(self.result, [number], self.rollouts)
-        add_surroundings(cards, self.index, self.rollouts)
+        cards, _ = cards_data(self.result, [number], self.rollouts, self.index)
         return cards[0]
 
     def _sorted(self, chosen: pl.Series, kept: pl.Series, sort: tuple[str, ...]) -> pl.Series:
