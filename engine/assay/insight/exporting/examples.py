@@ -80,7 +80,7 @@ def examples(
     ends = [pl.col("at"), pl.col("other")] if "other" in chosen.columns else [pl.col("at")]
     due = places.select(pl.max_horizontal(ends).cum_max()).to_series()
     used = pl.concat([places.select(end.alias("at"), "place") for end in ends])
-    used = used.group_by("at").agg(pl.col("place").max()).sort("at")
+    used = used.group_by("at").agg(pl.col("place").max()).sort("at") if len(ends) > 1 else used.sort("at")
     done, index = 0, dict.fromkeys(_SIDES, 0)
     store: pl.DataFrame | None = None
     for last, texts in _texts(rows, used, settings, keep):

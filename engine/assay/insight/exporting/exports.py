@@ -1,7 +1,7 @@
 """Training sets from results: which rows, in which form, and with what pedigree."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,20 +24,21 @@ from assay.options import ExportOptions, documented
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
+_ROWS_AT_ONCE = 1 << 16
+_SIDE = pl.Enum(["train", "validation"])
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Export(Displayed):
     """A training set.
 
     Attributes:
-        excluded: The rows that are not used, each with its ``reason`` and a ``detail``.
         card: What was made, of what, by which settings, and what was left out.
         notes: What the user should know.
         lacks: What there are too few of, in a sentence; ``""`` if there are enough examples.
-        parts: The examples of each split, or the file that they were written to, with their schema.
+        parts: The examples of each split, with their schema, and the excluded rows; or the files that they were written to.
     """
 
-    excluded: pl.DataFrame
     card: dict[str, Any]
     notes: tuple[str, ...]
     lacks: str
@@ -53,6 +54,11 @@ class Export(Displayed):
     def validation(self) -> pl.DataFrame:
         """The examples that are held out."""
         return self._read("validation")
+
+    @cached_property
+    def excluded(self) -> pl.DataFrame:
+        """The rows that are not used, each with its ``reason`` and a ``detail``."""
+        return self._read("excluded")
 
     def _read(self, split: str) -> pl.DataFrame:
         part = self.parts.get(split)
@@ -142,7 +148,7 @@ def make(
     task = frame["task"].gather(chosen["at"])
     held_out = [is_validation(unit, settings["validation"], settings["seed"]) for unit in units]
     side = pl.when(pl.Series(held_out, dtype=pl.Boolean).gather(task) if held_out else pl.lit(value=False))
-    chosen = chosen.with_columns(side=side.then(pl.lit("validation")).otherwise(pl.lit("train")))
+    chosen = chosen.with_columns(side=side.then(pl.lit("validation")).otherwise(pl.lit("train")).cast(_SIDE))
     if settings.get("order", "row") != "row":
         notes.append("trainers shuffle: TRL by shuffle_dataset, verl by data.shuffle")
     if settings["validation"] and chosen["side"].n_unique() == 1:
@@ -151,22 +157,27 @@ def make(
         )
     lacks = _lacks(rows, settings, asking, chosen.height, min_examples)
     card = card_of(rows, frame, chosen, settings, units, notes)
-    excluded = frame.filter(pl.col("reason") > 0).select(
-        *identity(rows),
-        pl.col("reward").alias("assay_reward"),
-        pl.col("reason").replace_strict(dict(enumerate(REASONS)), return_dtype=pl.String),
-        "detail",
-    )
+    excluded = _excluded(rows, frame)
     made = examples(rows, frame, chosen, settings, asking.keep)
     parts: dict[str, Any] = {}
     if places is None:
         for split, batch in made:
             parts[split] = batch if split not in parts else pl.concat([parts[split], batch])
         schema = parts["train"].schema
+        parts["excluded"] = pl.concat(excluded)
     else:
         schema = write(places, settings, made if not lacks else (), excluded, card)
-        parts = {split: path for split, path in places.splits.items() if path.exists()}
-    return Export(excluded, card, tuple(notes), lacks, parts, schema)
+        parts = {name: path for name, path in (*places.splits.items(), ("excluded", places.excluded)) if path.exists()}
+    return Export(card, tuple(notes), lacks, parts, schema)
+
+
+def _excluded(rows: Rows, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows that are not used, in order."""
+    reason = pl.col("reason").replace_strict(dict(enumerate(REASONS)), return_dtype=pl.String)
+    columns = [*identity(rows), pl.col("reward").alias("assay_reward"), reason, pl.col("detail")]
+    for start in range(0, max(1, frame.height), _ROWS_AT_ONCE):
+        some = frame.slice(start, _ROWS_AT_ONCE)
+        yield some.filter(pl.col("reason") > 0).select(columns)
 
 
 def _selected(rows: Rows, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:

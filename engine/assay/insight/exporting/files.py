@@ -132,7 +132,7 @@ def write(
     places: Places,
     settings: Settings,
     examples: Iterable[tuple[str, pl.DataFrame]],
-    excluded: pl.DataFrame,
+    excluded: Iterable[pl.DataFrame],
     card: dict[str, Any],
 ) -> pl.Schema:
     """Write all files, and return the schema of the examples; ``card`` gets their rows and roots. Without examples there are no splits."""
@@ -154,7 +154,8 @@ def write(
             if split == "train" or settings["validation"]:
                 table(split, places.splits[split], batch.schema).write(batch)
         splits = [*tables]
-        table("excluded", places.excluded, excluded.schema).write(excluded)
+        for batch in excluded:
+            table("excluded", places.excluded, batch.schema).write(batch)
         names = {split: places.splits[split].name for split in splits} | {"excluded": places.excluded.name}
         card["files"] = {names[name]: own.described() for name, own in tables.items()}
         text = json.dumps(card, ensure_ascii=False, allow_nan=False)
@@ -170,8 +171,7 @@ def write(
             file, guard = stack.enter_context(new_file(path))
             with guard():
                 file.write(content.encode())
-    for left in before - {*files, *(places.splits[split] for split in splits)}:
-        left.unlink(missing_ok=True)
+    _remove(before - {*files, *(places.splits[split] for split in splits)})
     return of_examples
 
 
@@ -185,6 +185,11 @@ def _earlier(places: Places) -> set[Path]:
     own = own if places.folder else {*places.splits.values()}
     about = {places.folder / _INFO} if places.folder else set()
     return {path for path in own if path.name in names} | about
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
