@@ -125,6 +125,11 @@ class CheckReader:
         """Whether it compares what it reads with golds, or searches for them."""
         return self.type in (*_COMPARED, *_SEARCHED) and bool(self.bare.golds.param)
 
+    @property
+    def may_be_near(self) -> bool:
+        """Whether ``near`` says how what it reads and a gold are related, where it fails."""
+        return self.type in _NEAR and not self.spec.negate
+
     def phrases(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, also of what should not be there."""
         return tuple(text for gold in self.golds(row) for text in self._texts(gold))
@@ -139,7 +144,7 @@ class CheckReader:
         """Return what it reads on a row with the text of its completion."""
         subject, expected = self.value(row), self.expected(row)
         read = self.compared(subject.value, expected)
-        is_near = read is not None and not passes and not self.spec.negate and self.type in _NEAR
+        is_near = read is not None and not passes and self.may_be_near
         return CheckReading(read, bool(subject.nothing), expected, near(read or "", *expected) if is_near else None)
 
     def compared(self, value: Any, expected: Sequence[str]) -> str | None:

@@ -119,8 +119,12 @@ def _has_short_lines(columns: ResultColumns) -> bool:
 def _readers(result: Result, tallies: Sequence[Tally]) -> dict[int, CheckReader]:
     """Return what reads as the checks do of which findings compare what they read with the gold, by their place."""
     known = readers_of(result.forms) if result.verifiers else {}
-    readers = {tally.place: known.get((tally.check.verifier, tally.check.id)) for tally in tallies if tally.failures}
-    return {place: reader for place, reader in readers.items() if reader is not None and reader.has_golds}
+    readers = {tally: known.get((tally.check.verifier, tally.check.id)) for tally in tallies if tally.failures}
+    return {
+        tally.place: reader
+        for tally, reader in readers.items()
+        if reader is not None and reader.has_golds and (reader.may_be_near or tally.nothing is not None)
+    }
 
 
 def sample_of(tallies: Sequence[Tally], model: pl.Series, draws: pl.Series, most: int) -> pl.DataFrame:
