@@ -154,21 +154,21 @@ class Index:
         if self.task is None or any(row >= frame.height for row in rows):  # not read yet
             return {row: [] for row in rows}
         keys = [key for key in (MODEL, STEP) if key in self.keys]
-        task = pl.col(TASK).to_physical().alias(TASK)
-        wanted = frame[list(rows)].select(task).to_series()
-        others = frame.with_row_index("row").filter(task.is_in(wanted.drop_nulls().implode()))
+        task, row = pl.col(TASK).to_physical().alias(TASK), pl.col("row")
+        numbered = self.frame.with_row_index("row")
+        own = numbered.select(row.alias("of"), task).gather(rows).unique()
+        others = numbered.filter(task.is_in(own[TASK].drop_nulls().implode()))
         others = others.select("row", task, "reward", pl.col("state").cast(pl.String), *keys)
-        of_task: dict[Any, list[dict[str, Any]]] = {}
-        for other in others.to_dicts():
-            of_task.setdefault(other.pop(TASK), []).append(other)
-        return {
-            row: [
-                {"row": other["row"], "key": {key: other[key] for key in keys}}
-                | {name: other[name] for name in ("reward", "state")}
-                for other in _nearest(of_task.get(name, []), row, most)
-            ]
-            for row, name in zip(rows, wanted, strict=True)
-        }
+        distance = (row.cast(pl.Int64) - pl.col("of")).abs()
+        near = own.join(others, on=TASK).filter(row != pl.col("of")).sort(distance, "row")
+        near = near.group_by("of", maintain_order=True).head(most).sort("row")
+        of_row: dict[int, list[dict[str, Any]]] = {number: [] for number in rows}
+        for other in near.iter_rows(named=True):
+            key = {"key": {key: other[key] for key in keys}}
+            of_row[other["of"]].append(
+                {"row": other["row"]} | key | {name: other[name] for name in ("reward", "state")}
+            )
+        return of_row
 
     def heat(self) -> dict[str, Any]:
         """Return ``heat_of`` the rows that have been read."""
@@ -190,11 +190,6 @@ class Index:
         return (
             drawn.sort(turn, "fails", "size", "draw", descending=[False, True, True, False])["row"].head(most).to_list()
         )
-
-
-def _nearest(others: Sequence[dict[str, Any]], row: int, most: int) -> list[dict[str, Any]]:
-    near = sorted((other for other in others if other["row"] != row), key=lambda other: abs(other["row"] - row))
-    return sorted(near[:most], key=lambda other: int(other["row"]))
 
 
 def _compact(name: str, dtype: Any) -> pl.Expr:
