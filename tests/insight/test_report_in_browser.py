@@ -248,8 +248,7 @@ def test_a_finding_leads_to_its_rows_and_a_row_to_what_was_read(page):
     page.evaluate("history.back()")
     until(page, HASH, "#failed=right&model=elm")
     until(page, ROWS, 50)
-    page.evaluate("history.back()")
-    until(page, HASH, "")
+    go(page, "")
     until(page, "document.querySelector('nav [aria-current]').textContent", "Overview")
 
 
