@@ -98,7 +98,7 @@ _FIRST, _SECOND = pl.col("pair") // _HIGH, pl.col("pair") % _HIGH
 
 
 def _pairs(first: pl.Series, second: pl.Series) -> pl.Series:
-    """Return pairs of codes as numbers, by which Polars groups rows in a third of the memory that two columns take."""
+    """Return pairs of codes as numbers: Polars groups by one column in less memory than by two."""
     return first.cast(pl.UInt64) * _HIGH + second.cast(pl.UInt64)
 
 
