@@ -1,14 +1,13 @@
 """The check of a verifier class: its reward, diagnostics and errors."""
 
 import json
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from assay.calls.limits import NO_REWARD, is_user_error, scalar, to_reward
+from assay.calls.limits import NO_REWARD, is_user_error, to_reward
 from assay.calls.places import failure
 from assay.checks.base import BELOW_1, Columns, Outcome, Row, RowAwareCheck, Traits, outcomes_lane
 from assay.checks.json.expected_schema import output_schema
@@ -19,6 +18,7 @@ from assay.expressions.mixed import untyped
 from assay.expressions.shared_columns import OTHER_ROWS, SharedColumn, is_elementwise, rowwise, text
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.arguments import messages
+from assay.values.plain import json_data
 
 _GOLDS = ("answer", "expected", "metadata", OUTPUT_SCHEMA)
 _TARGET = "target"
@@ -161,18 +161,7 @@ def _json(info: Any) -> str:
     if not isinstance(info, Mapping):
         raise TypeError(f"info is {type(info).__name__}, not a dict")
     try:
-        plain = json.dumps(_plain(info), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        plain = json.dumps(json_data(info), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except RAISED as exception:  # it contains itself, or an object whose str() raises
         plain = json.dumps({"info": describe_error(exception)}, separators=(",", ":"), ensure_ascii=False)
     return mended(plain)
-
-
-def _plain(value: Any) -> Any:
-    value = scalar(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)

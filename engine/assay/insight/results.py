@@ -5,7 +5,6 @@ A row is scored if its ``reward`` is not null. A check passes where its score is
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -456,14 +455,3 @@ def sort_key(values: pl.Expr, dtype: Any) -> pl.Expr:
 def as_data(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields as JSON data; what JSON has no form for is its text. A number that is not finite is a ``ValueError``."""
     return dict(json.loads(json.dumps({"insight": 1, **fields}, default=str, allow_nan=False)))
-
-
-def json_data(value: Any) -> Any:
-    """Return a value as JSON data: what JSON has no form for as text, and a number that is not finite as None."""
-    if isinstance(value, Mapping):
-        return {str(name): json_data(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_data(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,9 +1,11 @@
 """Values of other libraries as plain Python, and what plain values are made of. None of these libraries is imported."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from assay.calls.limits import scalar
 from assay.errors import RAISED
 from assay.expressions.json import MAX_DEPTH
 from assay.thresholds import THRESHOLDS
@@ -31,6 +33,20 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
         return value if method is None or isinstance(value, type) else plain(method(), depth - 1)
     except RAISED:
         return _text(value)
+
+
+def json_data(value: Any) -> Any:
+    """Return a value as JSON data: what JSON has no form for as text, and a number that is not finite as None."""
+    if isinstance(value, Mapping):
+        return {str(name): json_data(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_data(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    own = scalar(value)
+    return str(value) if own is value else json_data(own)
 
 
 def _key(key: Any) -> Any:

@@ -34,10 +34,11 @@ from assay.insight.reports.numbers import (
     status_of,
     summary_of,
 )
-from assay.insight.results import ROW, Result, ScoreColumn, json_data, names_of, open_result
+from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
 from assay.insight.whatifs import losses
 from assay.options import PAGE_BYTES, PageOptions, ReportOptions, documented
 from assay.spec.canonical import forms_of
+from assay.values.plain import json_data
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed, notebook_html
 from assay.writing.numbers import interval, number, percent

@@ -13,9 +13,10 @@ from assay.insight.originals import originals, some_rows
 from assay.insight.probes import PROMPTS, prompt_of
 from assay.insight.reports.index import Index
 from assay.insight.reports.showing import cards_of
-from assay.insight.results import ROW, Result, json_data
+from assay.insight.results import ROW, Result
 from assay.names import COMPLETION
 from assay.values.chats import chat_of
+from assay.values.plain import json_data
 
 Data = dict[str, Any]
 
