@@ -233,10 +233,14 @@ def path_text(path: str | bytes | os.PathLike[str]) -> str:
         return encodable(str(path))
 
 
+def clipped(text: str, most: int = SHOWN) -> str:
+    """Return a text of at most ``most`` code points: of a longer one the beginning, and an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def quoted(value: str) -> str:
     """Return a value for reasons: in quotes, escaped onto one line, cut to 60 characters."""
-    short = value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"
-    escaped = printable(short)
+    escaped = printable(clipped(value))
     return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped}"'
 
 
@@ -258,9 +262,7 @@ def describe_error(exception: BaseException) -> str:
         if isinstance(error, KeyboardInterrupt | Abandoned):
             raise
         return f"{name}: its message cannot be shown"
-    if len(message) > LONGEST_MESSAGE:  # every row may carry a copy
-        message = f"{message[: LONGEST_MESSAGE - 1]}…"
-    return encodable(f"{name}: {message}")
+    return encodable(f"{name}: {clipped(message, LONGEST_MESSAGE)}")  # every row may carry a copy
 
 
 def listed(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from assay.cli.terminal import print_folded, print_line, print_notes
-from assay.errors import SHOWN, counted, printable
+from assay.errors import clipped, counted, printable
 from assay.names import COMPLETION
 from assay.writing.documents import Document, Lines, Table, cut, label
 from assay.writing.numbers import count, number, plain, seconds, speed
@@ -192,7 +192,7 @@ def _print_reading(console: Console, seen: "CheckEvidence") -> None:
 
 
 def _short(text: str) -> str:
-    return printable(text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…")
+    return printable(clipped(text))
 
 
 def _print_source(console: Console, heading: str, text: str, spans: Sequence["Span"]) -> None:

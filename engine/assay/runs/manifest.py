@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.errors import InputError, UsageError, counted, printable, shown_path
+from assay.errors import InputError, UsageError, clipped, counted, printable, shown_path
 from assay.loading.formats.files import Cut
 from assay.names import MANIFEST
 from assay.runs.shards import Shard
@@ -150,5 +150,4 @@ def differing_items(noun: str, then: Sequence[Mapping[str, Any]], now: Sequence[
 
 def short_json(value: Any) -> str:
     """Return a value as JSON, cut for a message."""
-    text = json.dumps(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return clipped(json.dumps(value), _SHOWN)

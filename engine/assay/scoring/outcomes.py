@@ -10,6 +10,8 @@ _CONDITIONS_OF_LIMITS = (
     *("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens"),
     "compaction_failed",
 )
+SIGNS = (*_FLAGS, *_REASONS, _CONDITION)
+"""Columns that say how a rollout ended."""
 CUT_OFF = "cut_off"
 
 
@@ -34,7 +36,7 @@ def cut_off_sql(schema: pl.Schema) -> str:
 def _signs(schema: pl.Schema) -> list[str]:
     if schema.get(CUT_OFF) == pl.Boolean:
         return [CUT_OFF]
-    signs = (_sign(name, schema.get(name)) for name in (*_FLAGS, *_REASONS, _CONDITION))
+    signs = (_sign(name, schema.get(name)) for name in SIGNS)
     return [sign for sign in signs if sign]
 
 

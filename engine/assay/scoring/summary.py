@@ -22,7 +22,7 @@ from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.aggregating.templates import templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
-from assay.errors import counted, top
+from assay.errors import clipped, counted, top
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.writing.documents import Document, Lines, Table, with_names
@@ -458,7 +458,7 @@ def _add(counts: Counter[str], more: Counter[str]) -> None:
 
 
 def _times(rows: int, reason: str) -> str:
-    return f"{count(rows)}× {reason if len(reason) <= _REASON_WIDTH else reason[: _REASON_WIDTH - 1] + '…'}"
+    return f"{count(rows)}× {clipped(reason, _REASON_WIDTH)}"
 
 
 def _by_document(name: str, values: Sequence[Mapping[str, Any]]) -> list[Lines | Table]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from assay.errors import SHOWN
+from assay.errors import clipped
 
 MAX_DEPTH = 100
 
@@ -149,8 +149,7 @@ def _in_words(error: yaml.MarkedYAMLError, content: str) -> YamlError:
 
 
 def _shown(text: str) -> str:
-    text = text.strip()
-    return f"`{text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}`"
+    return f"`{clipped(text.strip())}`"
 
 
 def _escape(fault: _Fault) -> _Words:

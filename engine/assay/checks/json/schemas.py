@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Any, Literal
 
 from assay.checks.json.schema_cost import SchemaCost, cost_of
-from assay.errors import SHOWN, printable
+from assay.errors import SHOWN, clipped, printable
 from assay.expressions.json import NOT_JSON, begins_like_json, loads, mended
 from assay.expressions.regex.compiled import on_any_stack
 from assay.guard.pool import Late, Pool, PoolError, Reply, Request
@@ -140,7 +140,7 @@ def _not_comparable(message: str) -> ValueError:
 def _reason(message: str, path: list[str | int], value: Any) -> str:
     if _MASK in message:
         message = message.replace(_MASK, shown_value(find(value, Path(tuple(path))) if path else value))
-    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    short = clipped(message, _LONGEST)
     return f"{place_of(tuple(path))}: {printable(short)}" if path else printable(short)
 
 
@@ -153,7 +153,7 @@ def place_of(steps: tuple[str | int | None, ...]) -> str:
 
 def _bad_schema(message: str, path: list[str | int]) -> str:
     message = message.replace(_MASK, "it").removeprefix("Failed to compile schema: ").partition("\n")[0]
-    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    short = clipped(message, _LONGEST)
     return f"the schema is not valid{f' at {place_of(tuple(path))}' if path else ''}: {short}"
 
 

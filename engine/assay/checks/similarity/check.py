@@ -22,7 +22,7 @@ from assay.checks.similarity.metrics import (
     similarity,
     within,
 )
-from assay.errors import SHOWN, encodable, printable, quoted
+from assay.errors import clipped, encodable, printable, quoted
 from assay.expressions.pairs import once_pairs
 from assay.expressions.shared_columns import nulls, text
 from assay.expressions.text import lower
@@ -205,7 +205,7 @@ class Similarity(PairCheck):
         present = {*words.words}
         missing = [[word for word in bag.numbers() if word not in present] for bag in bags]
         gold, few = min(zip(golds, missing, strict=True), key=lambda pair: len(pair[1]))
-        shown = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in few[:_LISTED]]
+        shown = [printable(clipped(word)) for word in few[:_LISTED]]
         more = f" … and {len(few) - _LISTED:,} more" if len(few) > _LISTED else ""
         return score, self._before(score) + quoted(gold) + (f"; missing: {', '.join(shown)}{more}" if few else "")
 

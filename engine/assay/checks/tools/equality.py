@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from assay.errors import printable
+from assay.errors import clipped, printable
 
 ABSENT = object()
 """In place of an argument that is not there."""
@@ -81,7 +81,7 @@ def shown(value: Any) -> str:
         text = _ENCODER.encode(value)
     except RecursionError:
         return "a value that is nested deeply"
-    return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+    return printable(clipped(text, _SHOWN))
 
 
 def listed_names(names: list[Any]) -> str:

@@ -13,14 +13,14 @@ from assay.insight.exporting.prompts import Codes, Prompts, compact, gold_texts,
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import MORE_THAN_TEXT, NOT_ONE_TEXT, forms_of_target
 from assay.insight.originals import HOW, WholeRows, text_expr, whole_rows
+from assay.insight.probes import GOLDS
 from assay.insight.reports.showing import condition
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION, HIDDEN
-from assay.scoring.outcomes import cut_off
+from assay.scoring.outcomes import SIGNS, cut_off
 from assay.writing.provenance import files_of
 
-PROMPTS, GOLDS = ("prompt", "instruction"), ("answer", "target", "expected")
-_SIGNS = ("is_truncated", "truncated", "finish_reason", "stop_reason", "stop_condition")
+PROMPTS = ("prompt", "instruction")
 _REASONING = ("reasoning", "reasoning_content")
 _OF_TASKS = ("data_source", "datasource", "ability")
 _WHERE = HIDDEN + "where"
@@ -124,7 +124,7 @@ class Source:
     def _whole(self) -> WholeRows:
         asking, answer = self.asking, self.settings.get("answer")
         wanted = [*((asking.prompt,) if asking.prompt else self._lacking_prompts()), *GOLDS, *asking.keep]
-        wanted += [COMPLETION, *_SIGNS] if self.reads_text else []
+        wanted += [COMPLETION, *SIGNS] if self.reads_text else []
         wanted += [name for name in (answer, asking.length) if name]
         wanted += _OF_TASKS if self.settings["recipe"] == "prompts" else ()
         first = () if asking.prompt else ("prompt",)

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import counted, printable
+from assay.errors import clipped, counted, printable
 from assay.insight.findings.facts import Rate, Tally
 from assay.writing.numbers import count, percent
 
@@ -30,11 +30,7 @@ _NAME, _QUOTED, _CAUSE = 40, 32, 80
 
 def shown(text: str, most: int = _NAME) -> str:
     """Return a text from data on one line, cut."""
-    return printable(_cut(text, most))
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return printable(clipped(text, most))
 
 
 def name(text: str) -> str:
@@ -79,7 +75,7 @@ def share(rows: float, of: int, noun: str = "row") -> str:
 def quoted_reading(read: str | None, expected: str | None) -> str:
     """Return what was read and expected on a row."""
     return ", ".join(
-        f"{verb} {printable(json.dumps(_cut(text, _QUOTED), ensure_ascii=False))}"
+        f"{verb} {printable(json.dumps(clipped(text, _QUOTED), ensure_ascii=False))}"
         for verb, text in (("read", read), ("expected", expected))
         if text is not None
     )

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from assay.errors import UsageError, counted, did_you_mean, likely_ending, printable, shown_path
+from assay.errors import UsageError, clipped, counted, did_you_mean, likely_ending, printable, shown_path
 from assay.insight.reports import svg
 from assay.system.atomic_file import check_target, new_file
 from assay.writing.documents import cut
@@ -138,8 +138,7 @@ def _heat_cells(rates: Sequence[float | None], y: float) -> Iterator[str]:
 
 
 def _short(text: Any, most: int = _NAME) -> str:
-    text = str(text)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return clipped(str(text), most)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", whole: Any = None) -> str:

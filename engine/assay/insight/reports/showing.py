@@ -24,6 +24,7 @@ from assay.insight import stats
 from assay.insight.evidence.evidence import CheckEvidence, evidence_of, source_of
 from assay.insight.evidence.reader import CheckReader, readers_of
 from assay.insight.originals import HOW, originals, some_rows
+from assay.insight.probes import GOLDS
 from assay.insight.reports.document import cards_document
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.loading.formats.files import first_line
@@ -34,7 +35,6 @@ from assay.values.references import gold_text
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
-_PLAIN_GOLDS = ("answer", "target", "expected")
 _KEYS = ("rollout_id", "sample_idx", "id")
 _VERDICTS = ("reward", "passed", "feedback", "error")
 _LONGEST_WHERE = 2_000
@@ -307,12 +307,12 @@ def cards_of(
     keys = result.columns(columns, "--columns") or keys_of(result)
     readers = readers_of(result.forms if result.verifiers else ())
     read = [name for reader in readers.values() for name in reader.columns]
-    wanted = tuple(dict.fromkeys((*_PLAIN_GOLDS, *read, *also)))
+    wanted = tuple(dict.fromkeys((*GOLDS, *read, *also)))
     texts, why = originals(result, rows, wanted, rollouts)
     if rollouts is None and COMPLETION in result.schema and any(name not in result.schema for name in read):
         others, lack = originals(result, rows, wanted, kept=False)
         texts = texts if lack else others
-    names = dict.fromkeys((*_VERDICTS, *keys, *_PLAIN_GOLDS, *(check.column for check in result.checks)))
+    names = dict.fromkeys((*_VERDICTS, *keys, *GOLDS, *(check.column for check in result.checks)))
     frame = _fetched(result, rows, [name for name in names if name in result.schema])
     rollouts_of = {row[ROW]: row for row in texts.iter_rows(named=True)}
     verdicts_of = {row[ROW]: row for row in frame.iter_rows(named=True)}
@@ -364,7 +364,7 @@ def _card(
         checks=tuple(checks),
         feedback=rest["feedback"],
         error=rest["error"],
-        gold=_golds({**{name: values.get(name) for name in _PLAIN_GOLDS}, **row}, readers.values()),
+        gold=_golds({**{name: values.get(name) for name in GOLDS}, **row}, readers.values()),
         text=text,
         sources={}
         if text is None
@@ -390,7 +390,7 @@ def _source(reader: CheckReader, row: Mapping[str, Any]) -> Iterable[tuple[str, 
 
 def _golds(row: Mapping[str, Any], readers: Iterable[CheckReader]) -> dict[str, str]:
     """Return what the checks of a row compare with, by what brings it."""
-    golds: dict[str, Any] = {name: row.get(name) for name in _PLAIN_GOLDS}
+    golds: dict[str, Any] = {name: row.get(name) for name in GOLDS}
     for reader in readers:
         for _, reference in reader.check.traits.references:
             with contextlib.suppress(ValueError, TypeError, RecursionError):
