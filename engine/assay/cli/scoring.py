@@ -131,12 +131,10 @@ def score(
 
 def _tell_findings(summary: "Summary", out: str | None, *, quiet: bool) -> None:
     """Print what the counts say needs a look first."""
-    from assay.insight.findings.limits import FEW_ROWS, LIMITS
+    from assay.insight.findings.limits import may_tell
 
-    least = LIMITS["saturated"]["share"], 1 - LIMITS["dead"]["share"]
-    rates = [check.failures / check.rows for check in summary.checks if check.rows >= FEW_ROWS]
-    if quiet or not (summary.errors or any(not least[0] < rate < least[1] for rate in rates)):
-        return  # most runs need no more imports
+    if quiet or not may_tell(summary):
+        return
     from assay.insight.findings.find import found_in_summary
 
     for finding in found_in_summary(summary, out)[:_FINDINGS]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from assay.scoring.summary import Summary
+
 LEVELS: Mapping[str, int] = {
     **dict.fromkeys(("errors", "unscored", "outlier", "near_miss", "not_found", "dead"), 1),
     **dict.fromkeys(("truncated", "flat", "duplicates", "length", "drift"), 2),
@@ -30,3 +32,10 @@ OF_ONE_MODEL = 0.9
 """Share of the rows from which on a finding is one model's."""
 
 MOST_FINDINGS, MOST_ROWS = 50, 50
+
+
+def may_tell(summary: Summary) -> bool:
+    """Return whether the counts of a run may have findings: most have none, and then need not import what makes them."""
+    always, never = LIMITS["saturated"]["share"], 1 - LIMITS["dead"]["share"]
+    failing = (check.failures / check.rows for check in summary.checks if check.rows >= FEW_ROWS)
+    return bool(summary.errors) or any(not always < share < never for share in failing)

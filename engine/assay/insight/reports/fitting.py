@@ -16,19 +16,19 @@ _ENTRIES = (1_000, 300, 100, 30, 10, 3, 0)
 _NOTES = 20
 
 
-def size_of(data: Data) -> int:
-    """Return the bytes of a page."""
-    return len(as_page(data).encode())
-
-
-def fitted(data: Data, max_size: int) -> tuple[Data, list[int]]:
-    """Return a page whose overview takes at most half of what there is room for, and the places of the checks that it keeps."""
-    bare = size_of(_with_entries(data, 0)[0])
+def fitted(data: Data, max_size: int) -> tuple[Data, list[int], int]:
+    """Return a page whose overview takes at most half of what there is room for, the places of its checks, and its bytes."""
+    bare = _size_of(_with_entries(data, 0)[0])
     for most in _ENTRIES:
         less, checks = _with_entries(data, most)
-        if 2 * (size_of(less) - bare) <= max_size - bare:
+        size = _size_of(less)
+        if 2 * (size - bare) <= max_size - bare:
             break
-    return less, checks
+    return less, checks, size
+
+
+def _size_of(data: Data) -> int:
+    return len(as_page(data).encode())
 
 
 def _with_entries(data: Data, most: int) -> tuple[Data, list[int]]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.errors import AssayError
 from assay.insight.reports.document import title
-from assay.insight.reports.fitting import fitted, size_of
+from assay.insight.reports.fitting import fitted
 from assay.insight.reports.index import Index
 from assay.insight.reports.page import as_page, inert
 from assay.insight.reports.rows import Data, cards_data, line_of
@@ -60,8 +60,8 @@ def page_in_file(
     overview = _shortened(overview | {"heat": index.heat(), "findings": shown})
     data = page_data("file", results or [result.name], overview, _shortened(compare))
     lines: list[Data] = []
-    data, checks = fitted(data | {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}, max_size)
-    left = room = max_size - size_of(data)
+    data, checks, size = fitted(data | {"rows": {"total": index.frame.height, "rows": lines}, "cards": {}}, max_size)
+    left = room = max_size - size
     first = [*_rows_of(result, shown), *_rows_compared(compare or {})]
     rows = deque(dict.fromkeys([*first, *index.drawn(_MOST_ROWS)]))
     at_once = _AT_FIRST
