@@ -139,6 +139,13 @@ def client_of(server, **options):
     return _client().copy(base_url=server.url, **options)
 
 
+def own_client_of(server):
+    """A client that may be closed: it shares nothing with those of `client_of`."""
+    import openai
+
+    return openai.AsyncOpenAI(base_url=server.url, api_key="none")
+
+
 @functools.cache
 def _client():
     import openai

@@ -21,7 +21,7 @@ import pydantic
 import pytest
 import yaml
 from cases import ROOT
-from loopback import Loopback, client_of, say
+from loopback import Loopback, client_of, own_client_of, say
 from typer.testing import CliRunner
 
 import assay
@@ -1121,7 +1121,7 @@ def a_rollout():
     (row,) = env.get_dataset()
 
     async def rollout(server):
-        async with client_of(server) as client:
+        async with own_client_of(server) as client:
             return await env.rollout(client, "m", row["prompt"], answer="4", task="math", info=row["info"])
 
     with Loopback(lambda _: say("4", choice={"logprobs": LOGPROBS, "finish_reason": "length"})) as server:
@@ -1156,7 +1156,7 @@ def runs():
     with Loopback(lambda _: say("4")) as server:
 
         async def both():
-            async with client_of(server) as client:
+            async with own_client_of(server) as client:
                 return [await env.evaluate(client, "m"), await env.generate(env.get_dataset(), client, "m")]
 
         outputs = [
