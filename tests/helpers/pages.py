@@ -10,6 +10,7 @@ from top to bottom:
 * an ``output`` block that follows is what all of that prints.
 """
 
+import atexit
 import importlib.util
 import io
 import json
@@ -161,14 +162,16 @@ def run_page(path: Path) -> list[Result]:
 
 @cache
 def _parent() -> subprocess.Popen[str]:
-    """The process whose forks run the pages; it ends with its standard input."""
-    return subprocess.Popen(
+    """The process whose forks run the pages; it ends with its standard input, at the latest with this process."""
+    parent = subprocess.Popen(
         [sys.executable, "-W", "error", *_ON_PURPOSE, __file__],
         env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+    atexit.register(parent.communicate)
+    return parent
 
 
 def _answer(page: str) -> list[tuple[str, str]] | str:
