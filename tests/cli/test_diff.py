@@ -1,6 +1,7 @@
 """``assay diff``: what it prints, files it writes, exit codes."""
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -114,6 +115,31 @@ def test_one_pass_and_rescore():
     Path("rollouts.parquet").rename("moved.parquet")
     assert run("before.parquet", "--rescore").exit_code == 2
     assert run("before.parquet", "--rescore", "--rollouts", "moved.parquet").exit_code == 0
+
+
+PAGES = {
+    "results": (["before.parquet", "before.parquet"], "before.parquet → before.parquet"),
+    "specs": (["rollouts.parquet", "--before", "old.json", "--after", "new.json"], "old.json → new.json"),
+    "lines": (["rollouts.jsonl", "--before", "old.json", "--after", "new.json"], "old.json → new.json"),
+    "scored again": (["before.parquet", "--rescore"], "before.parquet → before.parquet, scored again"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_of_a_diff_is_the_viewer(name):
+    args, title = PAGES[name]
+    pl.read_parquet("rollouts.parquet").write_ndjson("rollouts.jsonl")
+    result = run(*args, "--out", "page.html", "--max-size", "200kB")
+    assert result.exit_code == 0, result.stderr
+    page = Path("page.html").read_text("utf-8")
+    assert 50_000 < len(page.encode()) <= 200_000
+    assert f"<h1>{title}</h1>" in page
+    assert 'id="view=compare"' in page
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["rows"]["total"] == 48
+    for card in data["cards"].values():
+        assert card["text"] == ("ab" if card["row"] % 3 else f"a {HOSTILE}")
+        assert card["checks"][0]["evidence"]["spans"] == [{"start": 0, "end": 1, "kind": "matched"}]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 from cases import DATA
 
+from assay.insight.diffing import comparing_again
 from assay.writing.digests import ContentDigest
 
-__all__ = ["content_of", "golden", "golden_rows"]
+__all__ = ["content_of", "golden", "golden_rows", "rescored"]
 
 GOLDENS = DATA / "insight_goldens.json"
 
@@ -40,3 +41,9 @@ def content_of(frames, schema):
     for frame in frames:
         digest.add(frame)
     return digest.content()
+
+
+def rescored(result, **options):
+    """What differs between a result and what is made of its rollouts again."""
+    with comparing_again(result, **options) as (found, _):
+        return found

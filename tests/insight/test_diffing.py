@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from insight_cases import golden, golden_rows
+from insight_cases import golden, golden_rows, rescored
 
 import assay
 from assay import InputError, SpecError, UsageError
-from assay.insight.diffing import rescored
 from assay.insight.pairing import paired
 from assay.insight.results import open_result
 

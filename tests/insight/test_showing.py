@@ -8,12 +8,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from insight_cases import rescored
 from typer.testing import CliRunner
 
 import assay
 from assay.cli.main import app
 from assay.errors import printable
-from assay.insight.diffing import rescored
 from assay.insight.results import open_result
 
 SPEC = {

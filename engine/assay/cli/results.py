@@ -39,6 +39,7 @@ from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
     from assay.insight.diffing import Diff
+    from assay.insight.results import Result
     from assay.writing.documents import Document
 
 ResultPath = Annotated[
@@ -393,6 +394,7 @@ def _weights(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
     {
         DiffOptions: (),
         DiffLimits: (),
+        PageOptions: (),
         FileOptions: (
             *("tasks", "mapping", "preset", "storage_options", "memory_limit", "utf8", "max_bad_rows", "any_role"),
             *("checks", "modules", "function_timeout", "regex_timeout"),
@@ -433,6 +435,7 @@ def diff(
 
     path = _checked_out(out, overwrite=overwrite)
     limits, columns = settle(DiffLimits, _taken(DiffLimits, options), "diff"), _taken(DiffOptions, options)
+    page = settle(PageOptions, _taken(PageOptions, options), "diff")
     modules, known = options.pop("modules"), options_of(FileOptions)
     scoring = {name: value for name, value in options.items() if value not in (None, [], {}, known[name][1].default)}
     if bool(before) != bool(after):
@@ -450,23 +453,26 @@ def diff(
             scoring["checks"] = import_checks(scoring["checks"])
         if rescore:
             columns.pop("allow_missing", None)
-            found = diffing.rescored(sources[0], rollouts=rollouts or None, **columns, **scoring)
+            names = [sources[0], f"{sources[0]}, scored again"]
+            comparison = diffing.comparing_again(sources[0], rollouts=rollouts or None, **columns, **scoring)
         else:
             one, other = (before, after) if before else sources
-            found = diffing.diff(one, other, rollouts=sources if before else None, **columns, **scoring)
-        found = found.within(**limits)
-        if path is not None and path.suffix.lower() == ".html" and not (rescore or before):
-            write_file(path, _page_of_two(sources, found))
-            path = None
+            names = [", ".join(before or ()), ", ".join(after or ())] if before else sources
+            comparison = diffing.comparing(one, other, rollouts=sources if before else None, **columns, **scoring)
+        with comparison as (compared, second):
+            found = compared.within(**limits)
+            if path is not None and path.suffix.lower() == ".html":
+                write_file(path, _page_of_two(names, found, second, page))
+                path = None
     deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=found.exceeds)
 
 
-def _page_of_two(results: list[str], found: "Diff") -> str:
+def _page_of_two(names: list[str], found: "Diff", after: "Result", page: PageOptions) -> str:
     from assay.insight.reports.offline import page_in_file
     from assay.insight.reports.reporting import report as look
 
-    after = look(results[1], examples=0)
-    return page_in_file(after.source, after.as_json(), compare=found.as_json(), results=results)
+    overview = look(after, examples=0).as_json()
+    return page_in_file(after, overview, compare=found.as_json(), results=names, max_size=int(page["max_size"]))
 
 
 def _check_results(results: list[str], scoring: dict[str, Any]) -> None:

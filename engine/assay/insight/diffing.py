@@ -7,6 +7,7 @@ the order in which the engine adds does not show.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -15,10 +16,9 @@ from typing import Any, Unpack
 import polars as pl
 
 from assay.errors import AssayError, UsageError, counted
-from assay.expressions.completion import completion_text_expr
 from assay.expressions.shared_columns import exactly
 from assay.insight.documents import diff_document
-from assay.insight.originals import NO_TEXTS, originals
+from assay.insight.originals import NO_TEXTS, beside_rollouts, originals
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of, sort_key
 from assay.insight.stats import FEW_TASKS, finite, fixed_mean, fixed_sums, mcnemar, normal_p, t_test
@@ -182,23 +182,56 @@ def diff(
         >>> found.flips, found.delta["mean"]
         (1, 0.5)
     """
+    with comparing(
+        before,
+        after,
+        rollouts=rollouts,
+        tasks=tasks,
+        on=on,
+        by=by,
+        examples=examples,
+        allow_missing=allow_missing,
+        task=task,
+        **options,
+    ) as (found, _):
+        return found
+
+
+@contextmanager
+def comparing(
+    before: Any,
+    after: Any,
+    *,
+    rollouts: Any = None,
+    tasks: Any = None,
+    on: Sequence[str] | str | None = None,
+    by: Sequence[str] | str = ("model",),
+    examples: int = 10,
+    allow_missing: int | str | None = None,
+    task: Sequence[str] | str = (),
+    **options: Any,
+) -> Iterator[tuple[Diff, Result]]:
+    """Yield what ``diff`` returns, and the second result; of rollouts that are scored, it is there within the context only."""
     keys, columns, clusters = names_of(on), names_of(by), names_of(task)
     if rollouts is None:
         if tasks is not None or options:
             named = sorted({*options, *({"tasks"} if tasks is not None else ())})
             raise UsageError(f"{', '.join(named)}: results are not scored again.", "Name the rollouts.")
         pairing = paired(open_result(before), open_result(after), keys, allow_missing)
-        return _with_texts(changes(pairing, columns, clusters, examples), pairing)
+        yield _with_texts(changes(pairing, columns, clusters, examples), pairing.before, pairing.after), pairing.after
+        return
     with spooling():
         sides = score_side_by_side(rollouts, (before, after), {"tasks": tasks, **options})
         ours, theirs = (
             result_of(name, side.frame, side.provenance) for name, side in zip(("before", "after"), sides, strict=True)
         )
         pairing = paired(ours, theirs, keys, are_same=not keys)
-        return _with_texts(changes(pairing, columns, clusters, examples), pairing, sides[0].source.frame)
+        whole = [beside_rollouts(result, sides[0].source) for result in (ours, theirs)]
+        yield _with_texts(changes(pairing, columns, clusters, examples), *whole), whole[1]
 
 
-def rescored(
+@contextmanager
+def comparing_again(
     result: Any,
     *,
     rollouts: Any = None,
@@ -207,10 +240,10 @@ def rescored(
     examples: int = 10,
     task: Sequence[str] | str = (),
     **options: Any,
-) -> Diff:
+) -> Iterator[tuple[Diff, Result]]:
     """Compare a result with what this version of Assay makes of the same rollouts, by the verifiers in its footer.
 
-    Rollouts and tasks are by default the files that the footer names; the rest is as for ``diff``.
+    Rollouts and tasks are by default the files that the footer names; the rest is as for ``comparing``.
     """
     before = open_result(result)
     if before.damage is not None:
@@ -226,9 +259,13 @@ def rescored(
     with spooling():
         (side,) = score_side_by_side(inputs, (list(verifiers),), {**recorded, "tasks": tasks, **options})
         limit = settings.get("limit")
-        after = result_of("rescored", side.frame if limit is None else side.frame.head(limit), side.provenance)
+        frame, source = side.frame, side.source
+        if limit is not None:
+            frame, source = frame.head(limit), replace(source, frame=source.frame.head(limit))
+        after = result_of("rescored", frame, side.provenance)
         pairing = paired(before, after)
-        return _with_texts(changes(pairing, names_of(by), names_of(task), examples), pairing, side.source.frame)
+        whole = [beside_rollouts(result, source) for result in (before, after)]
+        yield _with_texts(changes(pairing, names_of(by), names_of(task), examples), *whole), whole[1]
 
 
 def changes(pairing: Pairing, by: Sequence[str], task: Sequence[str], examples: int) -> Diff:
@@ -536,24 +573,15 @@ def _picked(frame: pl.LazyFrame, rows: Sequence[int], result: Result) -> list[di
     return [by_row[row] for row in rows]
 
 
-def _with_texts(diff: Diff, pairing: Pairing, rollouts: pl.LazyFrame | None = None) -> Diff:
-    """Return a diff with the texts that each side scored.
-
-    ``rollouts`` is what both sides scored; by default it is what each result keeps, or says that it was made from.
-    """
+def _with_texts(diff: Diff, before: Result, after: Result) -> Diff:
+    """Return a diff with the texts that each side scored."""
     if not diff.examples:
         return diff
     ours, theirs = ([example[key] for example in diff.examples] for key in ("row", "row_after"))
-    if rollouts is not None:
-        text = completion_text_expr(COMPLETION, rollouts.collect_schema()[COMPLETION]).alias(TEXT)
-        before = after = [row[TEXT] for row in _picked(rollouts.select(text), ours, pairing.before)]
-        notes = list[str]()
-    else:
-        (before, notes), (after, others) = _texts(pairing.before, ours), _texts(pairing.after, theirs)
-        notes = list(dict.fromkeys([*notes, *others]))
-    sides = zip(diff.examples, before, after, strict=True)
+    (texts, notes), (texts_after, others) = _texts(before, ours), _texts(after, theirs)
+    sides = zip(diff.examples, texts, texts_after, strict=True)
     examples = [{**row, "text": text, "text_after": text_after} for row, text, text_after in sides]
-    return replace(diff, examples=examples, notes=(*diff.notes, *notes))
+    return replace(diff, examples=examples, notes=tuple(dict.fromkeys((*diff.notes, *notes, *others))))
 
 
 def _texts(result: Result, rows: Sequence[int]) -> tuple[list[str | None], list[str]]:

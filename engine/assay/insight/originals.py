@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -110,6 +110,19 @@ def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None, *, 
     if needs_texts and COMPLETION not in opened.frame.collect_schema():
         raise InputError("The rollouts have no column `completion`.")
     return opened
+
+
+def beside_rollouts(result: Result, opened: Rollouts) -> Result:
+    """Return a result with the columns that it lacks of the rollouts that were scored, whose rows are in the same order."""
+    lacking = [exactly(name) for name in opened.frame.collect_schema() if name not in result.schema]
+    frame = pl.concat([result.frame, opened.frame.select(lacking)], how="horizontal") if lacking else result.frame
+    return replace(
+        result,
+        frame=frame,
+        schema=frame.collect_schema(),
+        files=(*result.files, *opened.files),  # an error names the file
+        has_cheap_slices=result.has_cheap_slices and _is_plain(opened),
+    )
 
 
 def _is_plain(opened: Rollouts) -> bool:

@@ -52,12 +52,13 @@ def score_side_by_side(rollouts: Any, sides: Sequence[Any], options: Mapping[str
         path = spool_file("rewards", ".parquet")
         kept = _write(source, plans, path)
     tasks, both = task_files_of(settled["tasks"]), [exactly(name) for name in kept]
+    settings = {"any_role": settled["any_role"]}  # it says which text a row has
     return [
         Scored(
             pl.scan_parquet(path).select(
                 [*both, *(exactly(_prefix(number) + name).alias(name) for name in plan.results)]
             ),
-            provenance_of(plan.verifiers, (), source.inputs, tasks),
+            provenance_of(plan.verifiers, (), source.inputs, tasks) | {"settings": settings},
             source,
         )
         for number, plan in enumerate(plans)
