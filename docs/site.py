@@ -1,6 +1,7 @@
-"""Pages of the site that are kept outside docs/: README.md is its front page."""
+"""Pages of the site that are kept outside docs/ (README.md is its front page), and tables that a narrow screen can show."""
 
 import re
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +28,18 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     for name, source in OUTSIDE.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(source)}", rf"](\1{name}", markdown)
     return markdown.replace("](docs/", "](")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Tell each cell the name of its column, which site.css shows where a table is too wide for the screen."""
+    return re.sub(r"<table>.*?</table>", lambda table: _with_columns(table[0]), html, flags=re.DOTALL)
+
+
+def _with_columns(table: str) -> str:
+    names = [unescape(re.sub(r"<[^>]+>", "", head)) for head in re.findall(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)]
+
+    def row(match: re.Match[str]) -> str:
+        each = iter(names)
+        return re.sub(r"<td", lambda _: f'<td data-column="{escape(next(each, ""))}"', match[0])
+
+    return re.sub(r"<tr>.*?</tr>", row, table, flags=re.DOTALL)

@@ -68,6 +68,11 @@ _BLOCK = re.compile(
 _TITLE = re.compile(r"# ([\w-]+\.(?:yaml|toml|py))\n")
 
 
+def name_of(page: Path) -> str:
+    """The path of a page below the folder of the project, or its name where it is elsewhere."""
+    return page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
+
+
 @dataclass(frozen=True)
 class Block:
     """A fenced block of a page.

@@ -5,6 +5,7 @@ and of the stages from what ``make bench`` measured, where it has.
 """
 
 import inspect
+import itertools
 import re
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer.main
-from pages import DOCS, PAGES, ROOT, comparable, run_page
+from pages import DOCS, PAGES, ROOT, comparable, name_of, run_page
 
 from assay.cli.main import app
 from assay.insight.training.estimators import ESTIMATORS
@@ -22,13 +23,27 @@ from assay.loading.presets.preset import presets
 from assay.options import PANELS
 from assay.spec.listing import as_markdown
 
-PERFORMANCE = DOCS / "performance.md"
+RESULTS, MEASURED = ROOT / "benchmarks" / "results.md", ROOT / "benchmarks" / "measured.md"
+"""What ``make bench`` writes, and the table that the pages show: the last of its results that was kept."""
 
-MEASURED = {
-    PERFORMANCE: ("bench", ROOT / "benchmarks" / "results.md"),
-    DOCS / "stages.md": ("stages", ROOT / "benchmarks" / "stages.md"),
+STAGES = ROOT / "benchmarks" / "stages.md"
+
+TABLES = {
+    "docs/performance/files.md": (
+        "ten checks, file to file",
+        "20 drawn specs",
+        "peak of memory",
+        "ten checks, 250,000 rows",
+        "a regex check",
+        "ten specs",
+        "from start to end",
+        "a result of",
+    ),
+    "docs/performance/packages.md": ("similarity", "tool calls", "instructions", "math", "JSON"),
+    "docs/performance/training.md": ("a batch of", "1,000 requests"),
+    "docs/performance/loops.md": ("",),
 }
-"""The pages with what ``make bench`` measured: the name between the marks, and the file that it writes."""
+"""The pages with parts of the table: how the names of what they show begin. A line is on the first page that takes it."""
 
 _TEN, _DRAWN = "ten checks, file to file", "20 drawn specs, file to file, 500,000 rows"
 _SLOPE = f"{_TEN}, slope from 500,000 to 2,000,000 rows"
@@ -68,18 +83,40 @@ def replaced(text: str, name: str, table: str) -> str:
 
 def few_of_benchmarks() -> str:
     """The lines of the benchmark table that README.md shows."""
-    table = part(PERFORMANCE.read_text("utf-8"), "bench")
+    cold = [line for line in lines_of_benchmarks() if line.get("state", "cold") != "warm"]
+    shown = ["measured", "contender", "state", "time", "ratio"]
+    return _table(shown, [[_line_of(cold, *key)[name] for name in shown] for key in FEW])
+
+
+def lines_of_benchmarks() -> list[dict[str, str]]:
+    """The lines of the benchmark table, by the names of its columns."""
     heads, _, *rows = [
         [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        for line in table.splitlines()
+        for line in MEASURED.read_text("utf-8").splitlines()
         if line.startswith("| ")
     ]
-    lines = [dict(zip(heads, row, strict=True)) for row in rows]
-    cold = [line for line in lines if line.get("state", "cold") != "warm"]
-    shown = [name for name in ("measured", "contender", "state", "time", "ratio") if name in heads]
-    few = [[_line_of(cold, *key)[name] for name in shown] for key in FEW]
-    head, *cells = [f"| {' | '.join(row)} |\n" for row in (shown, *few)]
-    return "".join([head, f"{'|---' * len(shown)}|\n", *cells])
+    return [dict(zip(heads, row, strict=True)) for row in rows]
+
+
+def benchmarks_of(page: str) -> str:
+    """The part of the benchmark table that a page shows: a table for each thing that was measured, with the columns that it fills."""
+    before = itertools.chain.from_iterable(
+        itertools.takewhile(lambda names: names is not TABLES[page], TABLES.values())
+    )
+    elsewhere, here = tuple(before), TABLES[page]
+    lines = [line for line in lines_of_benchmarks() if line["measured"].startswith(here)]
+    text = MEASURED.read_text("utf-8").partition("\n")[0] + "\n"
+    for measured in dict.fromkeys(line["measured"] for line in lines if not line["measured"].startswith(elsewhere)):
+        rows = [line for line in lines if line["measured"] == measured]
+        shown = [name for name in rows[0] if name != "measured" and any(row[name] for row in rows)]
+        text += f"\n### {measured}\n\n" + _table(shown, [[row[name] for name in shown] for row in rows])
+    return text
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    return "".join(
+        [f"| {' | '.join(heads)} |\n", f"{'|---' * len(heads)}|\n", *(f"| {' | '.join(row)} |\n" for row in rows)]
+    )
 
 
 def _line_of(lines: list[dict[str, str]], measured: str, contender: str) -> dict[str, str]:
@@ -162,19 +199,21 @@ def filters_as_markdown() -> str:
 
 PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "README.md": (("few", few_of_benchmarks),),
-    "specs.md": tuple((f"{kind}s", partial(as_markdown, kind)) for kind in ("check", "group", "normalizer")),
-    "steps.md": (("steps", partial(as_markdown, "step")),),
-    "inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
-    "cli.md": (("commands", commands_as_markdown),),
-    "advantages.md": (("advantages", estimators_as_markdown), ("filters", filters_as_markdown)),
+    "docs/spec/check-types.md": tuple((f"{kind}s", partial(as_markdown, kind)) for kind in ("check", "normalizer")),
+    "docs/spec/score.md": (("groups", partial(as_markdown, "group")),),
+    "docs/steps.md": (("steps", partial(as_markdown, "step")),),
+    "docs/inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
+    "docs/cli.md": (("commands", commands_as_markdown),),
+    "docs/advantages.md": (("advantages", estimators_as_markdown), ("filters", filters_as_markdown)),
+    **{page: (("bench", partial(benchmarks_of, page)),) for page in TABLES},
 }
-"""The generated parts of each page: the name between the marks, and what makes it."""
+"""The generated parts of each page, by its path: the name between the marks, and what makes it."""
 
 
 def generated(path: Path) -> str:
     """A page with its generated parts as the code has them."""
     text = path.read_text("utf-8")
-    for name, make in PARTS.get(path.name, ()):
+    for name, make in PARTS.get(name_of(path), ()):
         text = replaced(text, name, make())
     return text
 
@@ -195,9 +234,11 @@ def with_output(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    for page, (name, results) in MEASURED.items():
-        if results.exists():
-            page.write_text(replaced(page.read_text("utf-8"), name, results.read_text("utf-8")), "utf-8")
+    if RESULTS.exists():
+        MEASURED.write_text(RESULTS.read_text("utf-8"), "utf-8")
+    if STAGES.exists():
+        page = DOCS / "stages.md"
+        page.write_text(replaced(page.read_text("utf-8"), "stages", STAGES.read_text("utf-8")), "utf-8")
     for page in PAGES:
         page.write_text(generated(page), "utf-8")
         page.write_text(with_output(page), "utf-8")

@@ -15,22 +15,34 @@ from pages import (
     blocks_of,
     commands_of,
     comparable,
+    name_of,
     run_page,
     runs,
     steps_of,
 )
-from readme import COMMANDS, FEW, MEASURED, PARTS, commands_as_markdown, generated, part, replaced
+from readme import (
+    COMMANDS,
+    FEW,
+    PARTS,
+    TABLES,
+    benchmarks_of,
+    commands_as_markdown,
+    generated,
+    lines_of_benchmarks,
+    part,
+    replaced,
+)
 
 from assay.spec.verifier import load_verifier
 from assay.system.documents import parse_text
 
-TEXTS = {page.name: page.read_text("utf-8") for page in PAGES}
+TEXTS = {name_of(page): page.read_text("utf-8") for page in PAGES}
 BLOCKS = {name: blocks_of(text) for name, text in TEXTS.items()}
 RUNNABLE = [page for page in PAGES if steps_of(page)]
-NAMES = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+NAMES = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(page):
     results = run_page(page)
     assert not [f"{page.name}:{result.line}\n{result.failure}" for result in results if result.failure]
@@ -81,7 +93,7 @@ def test_a_page_that_does_not_do_what_it_says_is_noticed(tmp_path):
 def test_programs_that_run_elsewhere_do():
     for page, module in ELSEWHERE.items():
         assert f'"{page}"' in next((ROOT / "tests").rglob(module)).read_text("utf-8")
-        assert {block.kind for block in BLOCKS[page] if runs(block)} == {"python"}
+        assert {block.kind for block in BLOCKS[f"docs/{page}"] if runs(block)} == {"python"}
 
 
 def test_the_pages_about_evaluators_are_run_with_the_packages_themselves():
@@ -105,18 +117,24 @@ def test_every_command_is_shown_in_use():
 
 @NAMES
 def test_the_generated_parts_come_from_the_code(page):
-    assert generated(page) == TEXTS[page.name], "run `make readme`"
-    marks = re.findall(r"^<!-- (\w+):begin -->$", TEXTS[page.name], re.MULTILINE)
-    names = [name for name, _ in PARTS.get(page.name, ())]
-    assert marks == ([MEASURED[page][0]] if page in MEASURED else names)
+    text = TEXTS[name_of(page)]
+    assert generated(page) == text, "run `make readme`"
+    marks = re.findall(r"^<!-- (\w+):begin -->$", text, re.MULTILINE)
+    assert marks == (["stages"] if page.name == "stages.md" else [name for name, _ in PARTS.get(name_of(page), ())])
 
 
 def test_generated_parts_are_not_empty():
-    assert "| `task_expectations` |" in part(TEXTS["specs.md"], "checks")
-    assert "| `verl-dump` |" in part(TEXTS["inputs.md"], "presets")
-    assert "| measured | contender |" in part(TEXTS["performance.md"], "bench")
-    assert "| decode | " in part(TEXTS["stages.md"], "stages")
+    assert "| `task_expectations` |" in part(TEXTS["docs/spec/check-types.md"], "checks")
+    assert "| `verl-dump` |" in part(TEXTS["docs/inputs.md"], "presets")
+    assert "| decode | " in part(TEXTS["docs/stages.md"], "stages")
     assert part(TEXTS["README.md"], "few").count("\n") == 2 + len(FEW)
+
+
+def test_each_line_of_the_benchmarks_is_on_one_page():
+    shown = "".join(map(benchmarks_of, TABLES))
+    assert shown.count("\n### ") == len({line["measured"] for line in lines_of_benchmarks()})
+    rows = [line for line in shown.splitlines() if line.startswith("| ") and not line.startswith("| contender |")]
+    assert len(rows) == len(lines_of_benchmarks())
 
 
 def test_the_reference_of_commands_has_every_option():
@@ -154,7 +172,7 @@ def test_verifiers_that_pages_show_are_valid():
 
 @NAMES
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page.name]):
+    for target in re.findall(r"\]\(([^)\s]+)\)", TEXTS[name_of(page)]):
         if target.startswith("https://"):
             continue
         path, _, anchor = target.partition("#")
@@ -173,23 +191,25 @@ def anchors(text):
 
 @NAMES
 def test_paths_named_in_a_page_exist(page):
-    prose = re.sub(r"^```output.*?^```$", "", TEXTS[page.name], flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^```output.*?^```$", "", TEXTS[name_of(page)], flags=re.DOTALL | re.MULTILINE)
     for path in re.findall(r"(?<![\w/])((?:engine|specs|tests|benchmarks|docs)/[\w./-]*\w)", prose):
         assert Path(ROOT, path).exists(), path
 
 
 def test_every_page_is_on_the_site():
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
-    pages = [
-        page
-        for entry in site["nav"]
-        for value in entry.values()
-        for page in (value if isinstance(value, list) else [value])
-    ]
     outside = {"index.md", "samples.md", "CONTRIBUTING.md", "CHANGELOG.md"}
-    assert sorted(pages) == sorted(outside | {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")})
+    own = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert sorted(pages_of(site["nav"])) == sorted(outside | own)
     linked = "".join(TEXTS.values())
     assert [page.name for page in DOCS.rglob("*.md") if f"{page.name}" not in linked] == []
+
+
+def pages_of(entries):
+    """The pages of a part of the navigation, and of the parts within it."""
+    for entry in entries:
+        for value in entry.values() if isinstance(entry, dict) else [entry]:
+            yield from pages_of(value) if isinstance(value, list) else [value]
 
 
 def test_the_front_page_names_every_job():

@@ -19,9 +19,7 @@ def checks(
     name: Annotated[str | None, typer.Argument(help="Only this one, with examples.")] = None,
     *,
     as_data: Annotated[bool, option("Print JSON.", None, "--json")] = False,
-    markdown: Annotated[
-        bool, option("Print the tables of docs/specs.md and docs/steps.md.", None, "--markdown")
-    ] = False,
+    markdown: Annotated[bool, option("Print Markdown tables.", None, "--markdown")] = False,
     **options: Any,
 ) -> None:
     """List check types, groups, scorers, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
@@ -60,7 +58,7 @@ def presets(
     ] = None,
     *,
     as_data: Annotated[bool, option("Print JSON, as in a preset's file.", None, "--json")] = False,
-    markdown: Annotated[bool, option("Print the table of docs/inputs.md.", None, "--markdown")] = False,
+    markdown: Annotated[bool, option("Print a Markdown table.", None, "--markdown")] = False,
     as_schema: Annotated[bool, option("Print the JSON Schema of a preset's file.", None, "--schema")] = False,
 ) -> None:
     """List the formats of other tools that are read without options: how each is recognised, and which columns it gives."""

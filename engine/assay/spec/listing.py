@@ -190,5 +190,5 @@ def _param(param: dict[str, Any], beside: str | None) -> str:
 
 
 def listing_as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
-    """Return ``listing`` as Markdown tables, those of docs/specs.md and docs/steps.md."""
+    """Return ``listing`` as Markdown tables."""
     return "\n".join(f"## {title}\n\n{as_markdown(kind, checks)}" for kind, (title, _) in _TABLES.items())
