@@ -61,6 +61,7 @@ ROOMS = (
         "environments",
         "insight.training",
         "adapters",
+        "insight.integrity",
         "insight.documents",
         "insight.evidence",
         "insight",

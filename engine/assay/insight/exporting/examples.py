@@ -8,10 +8,10 @@ import polars as pl
 from assay.errors import UsageError
 from assay.expressions.mixed import untyped_expr
 from assay.expressions.shared_columns import exactly
-from assay.insight.exporting.prompts import gold_texts
 from assay.insight.exporting.rows import Rows, Source, asked_messages
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import MESSAGES, layout_of
+from assay.insight.integrity.prompts import gold_texts
 from assay.insight.results import ROW
 from assay.names import HIDDEN
 

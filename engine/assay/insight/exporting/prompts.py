@@ -1,13 +1,9 @@
-"""Prompts in one form, golds as text, and codes for what is compared: digests are kept, never the texts."""
+"""Prompts of training sets: their messages, numbers that stand for them, and what form they lack."""
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
-from assay.expressions.mixed import JSON, TYPED, without_nulls
 from assay.insight.exporting.targets import (
     ASSISTANT_TURNS,
     IS_MESSAGES,
@@ -17,67 +13,10 @@ from assay.insight.exporting.targets import (
     NOT_PLAIN,
     RENDERED,
 )
+from assay.insight.integrity.prompts import Asked, Codes, asked, compact, joined, of_distinct, readable_values
 
 _TEMPLATES = ("<|im_start|>", "<|start_header_id|>", "<start_of_turn>", "[INST]", "<|user|>", "<｜User｜>")
 _ROLES = ("system", "user", "assistant")
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def compact(value: Any) -> str:
-    """Return a value as compact JSON."""
-    return _ENCODER.encode(value)
-
-
-def digest(text: str) -> bytes:
-    """Return sixteen bytes that stand for a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
-
-
-class Codes:
-    """Numbers for texts, in the order in which they come; ``key`` is what is kept of each."""
-
-    def __init__(self, key: Callable[[str], Any] = digest) -> None:
-        self._key = key
-        self.numbers: dict[Any, int] = {}
-
-    def code(self, text: str) -> int:
-        """Return the number of a text."""
-        return self.numbers.setdefault(self._key(text), len(self.numbers))
-
-    def of(self, texts: pl.Series) -> pl.Series:
-        """Return the numbers of texts; null where there is none."""
-        distinct = texts.drop_nulls().unique()
-        table = pl.DataFrame(
-            {"text": distinct, "code": pl.Series([self.code(text) for text in distinct], dtype=pl.UInt32)}
-        )
-        return pl.DataFrame({"text": texts}).join(table, on="text", how="left", maintain_order="left")["code"]
-
-
-class Asked(NamedTuple):
-    """A prompt: the pairs of role and content of its messages, and whether it was messages already."""
-
-    pairs: list[tuple[Any, Any]]
-    is_messages: bool
-
-
-def asked(value: Any) -> Asked | None:
-    """Return a prompt; None if there is none: it is null, blank, or ends in a message of the assistant."""
-    if value is None or isinstance(value, str):
-        return Asked([("user", value)], is_messages=False) if value and value.strip() else None
-    messages = value if isinstance(value, list | tuple) else [value]
-    pairs = [
-        (message.get("role"), message.get("content")) if isinstance(message, Mapping) else (None, message)
-        for message in messages
-    ]
-    is_blank = all(isinstance(content, str) and not content.strip() for _, content in pairs)
-    return None if is_blank or pairs[-1][0] == "assistant" else Asked(pairs, is_messages=True)
-
-
-def joined(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Return messages whose white space is joined."""
-    return [(role, " ".join(content.split()) if isinstance(content, str) else content) for role, content in pairs]
 
 
 def form_of(prompt: Asked, forms: tuple[int, ...]) -> int:
@@ -110,12 +49,8 @@ class Prompts:
     def of(self, values: pl.Series) -> pl.DataFrame:
         """Return ``prompt``, the number of each, null where there is none; its ``form``; and ``name``, which stands for it as a task."""
         texts, read = readable_values(values)
-        distinct = texts.drop_nulls().unique()
-        known = [self._known(read(text)) for text in distinct]
         schema = {"prompt": pl.UInt32, "form": pl.UInt8, "name": pl.String}
-        table = pl.DataFrame(known, schema=schema, orient="row").with_columns(text=distinct)
-        frame = pl.DataFrame({"text": texts}).join(table, on="text", how="left", maintain_order="left")
-        return frame.select(*schema)
+        return of_distinct(texts, lambda text: self._known(read(text)), schema)
 
     def _known(self, value: Any) -> tuple[int | None, int, str | None]:
         prompt = asked(value)
@@ -126,27 +61,6 @@ class Prompts:
         if code == len(self.units):
             self.units.append(self.joined.code(name))
         return code, form_of(prompt, self._forms), name
-
-
-def readable_values(values: pl.Series) -> tuple[pl.Series, Callable[[str], Any]]:
-    """Return a column as texts, equal where its values are, and what gives the value of such a text."""
-    dtype = values.dtype
-    if dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum):
-        return values.cast(pl.String), str
-    if dtype == TYPED:
-        return values.struct.field(JSON), json.loads
-    if _is_of_texts(dtype):
-        wrapped = pl.select(pl.struct(value=values).struct.json_encode()).to_series()
-        return wrapped.set(values.is_null(), None), lambda text: json.loads(text)["value"]
-    texts = [None if value is None else compact(value) for value in values.to_list()]
-    return pl.Series(texts, dtype=pl.String), json.loads
-
-
-def _is_of_texts(dtype: Any) -> bool:
-    """Return whether a type is lists and objects of texts, which the engine writes as JSON."""
-    if isinstance(dtype, pl.Struct):
-        return bool(dtype.fields) and all(_is_of_texts(field.dtype) for field in dtype.fields)
-    return _is_of_texts(dtype.inner) if isinstance(dtype, pl.List) else dtype == pl.String
 
 
 def messages_of(values: pl.Series) -> pl.Series:
@@ -164,19 +78,3 @@ def messages_of(values: pl.Series) -> pl.Series:
     prompts = [None if text is None else asked(read(text)) for text in texts]
     rows = [prompt and [{"role": role, "content": content} for role, content in prompt.pairs] for prompt in prompts]
     return pl.Series(rows, dtype=MESSAGES)
-
-
-def gold_texts(values: pl.Series) -> pl.Series:
-    """Return golds as text: a text as it is, lists and objects as compact JSON, others by ``str``."""
-    if values.dtype == pl.String:
-        return values
-    texts, read = readable_values(values)
-    if values.dtype in (pl.Categorical, pl.Enum):
-        return texts
-    return pl.Series([None if text is None else _gold(read(text)) for text in texts], dtype=pl.String)
-
-
-def _gold(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return compact(without_nulls(value)) if isinstance(value, list | dict) else str(value)

@@ -9,9 +9,10 @@ import polars as pl
 
 from assay.errors import InputError, UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
-from assay.insight.exporting.prompts import Codes, Prompts, compact, gold_texts, messages_of, readable_values
+from assay.insight.exporting.prompts import Prompts, messages_of
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import MORE_THAN_TEXT, NOT_ONE_TEXT, forms_of_target
+from assay.insight.integrity.prompts import PROMPTS, Codes, compact, gold_texts, readable_values
 from assay.insight.originals import HOW, WholeRows, text_expr, whole_rows
 from assay.insight.probes import GOLDS
 from assay.insight.reports.showing import condition
@@ -20,7 +21,6 @@ from assay.names import COMPLETION, HIDDEN
 from assay.scoring.outcomes import SIGNS, cut_off
 from assay.writing.provenance import files_of
 
-PROMPTS = ("prompt", "instruction")
 _REASONING = ("reasoning", "reasoning_content")
 _OF_TASKS = ("data_source", "datasource", "ability")
 _WHERE = HIDDEN + "where"
