@@ -310,7 +310,7 @@ def view(
     results: Annotated[
         list[str],
         typer.Argument(
-            help="Rewards that assay score wrote: a parquet file, or a folder of parts; two to compare them."
+            help="Rewards that assay score wrote: parquet files, or folders of parts; the first is compared with the others."
         ),
     ],
     *,

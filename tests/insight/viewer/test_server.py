@@ -5,6 +5,7 @@ import ctypes
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,6 +23,8 @@ import assay
 from assay.errors import UsageError
 from assay.insight.reports.showing import chosen_rows
 from assay.insight.viewer.server import Viewer, view, viewer_app
+from assay.writing.documents import label
+from assay.writing.numbers import number, percent
 
 PORT, TOKEN = 4321, "the-token"
 HOST = f"127.0.0.1:{PORT}"
@@ -289,10 +292,38 @@ def test_any_result_is_looked_at():
     assert "the frame" in ask(app, PAGE, host=HOST).body.decode()
 
 
-def test_more_than_two_results_and_a_port_that_is_taken_are_refused(folder):
+def test_the_first_of_several_results_is_compared_with_each(folder, tmp_path):
+    pl.read_parquet(folder / "after.parquet").head(10).write_parquet(tmp_path / "few.parquet")
+    paths = [folder / "before.parquet", tmp_path / "few.parquet", folder / "after.parquet"]
+    viewer = Viewer(paths)
+    viewer.read()
+    app = viewer_app(viewer, TOKEN)
+    app.port = PORT
+    differs = assay.diff(paths[0], paths[2]).as_json()
+    assert asked(app, "compare", {"after": 2}).data == differs
+    pages = [ask(app, PAGE, f"result={at}", host=HOST).body.decode() for at in range(3)]
+    summary, changed = assay.report(paths[2]).summary, differs["changed"]
+    for at, page in enumerate(pages):
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+        assert (data["result"], data["results"]) == (at, [*map(str, paths)])
+        line = re.search(rf"<tr[^>]*><th[^>]*>(<a [^>]*>)?{re.escape(label(str(paths[2])))}.*", page)[0]
+        assert re.findall('<td class="n">(.*?)</td>', line)[:4] == [
+            "300",
+            number(summary["mean"]),
+            percent(summary["pass_rate"]),
+            str(changed),
+        ]
+        assert ("?result=2" not in line) == ('aria-current="true"' in line) == (at == 2)
+    assert [f"<h2>Compare <span>{label(str(paths[0]))} → {label(str(paths[2]))}" in page for page in pages] == [
+        False,
+        False,
+        True,
+    ]
+    assert ask(app, PAGE, "result=3", host=HOST).status == 400
+
+
+def test_a_port_that_is_taken_is_refused(folder):
     path = folder / "before.parquet"
-    with pytest.raises(UsageError, match="3 results"):
-        view([path] * 3, tell=print)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="in use"):
         view([path], port=taken.getsockname()[1], tell=print)
 

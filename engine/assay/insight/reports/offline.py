@@ -25,11 +25,13 @@ _LONG, _ENDS, _AROUND = 8_000, 2_000, 200
 """Code points of a text that is cut, of each of its ends that are kept, and of what is kept around the ends of a span."""
 
 
-def page_data(home: str, results: Sequence[str], overview: Data, compare: Data | None = None) -> Data:
-    """Return the data of a page without rows."""
-    name = title(overview) if len(results) == 1 else " → ".join(results)
-    data: Data = {"home": home, "name": name, "notes": [], "results": [*results]}
-    return data | {"overview": overview, "compare": compare}
+def page_data(
+    home: str, results: Sequence[str], overview: Data, compare: Data | None = None, *, result: int = 0
+) -> Data:
+    """Return the data of a page without rows, with the overview of one of the ``results``: the one at the place ``result``."""
+    name = title(overview) if len(results) == 1 else f"{results[0]} → {results[result or 1]}"
+    data: Data = {"home": home, "name": name, "notes": [], "results": [*results], "result": result}
+    return data | {"overview": overview, "compare": compare, "side_by_side": []}
 
 
 def page_in_file(

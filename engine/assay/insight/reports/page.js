@@ -45,6 +45,7 @@ function address(state, changes) {
   return text ? `#${text}` : "#view=rows";
 }
 
+const resultOf = (state) => state.get("result") ?? String(page.result);
 const offsetOf = (state) => Math.max(0, Number(state.get("offset")) || 0);
 const go = (changes) => { location.hash = address(current(), changes); };
 const filtered = (state, changes) => address(state, { offset: null, row: null, ...changes });
@@ -157,10 +158,11 @@ async function asked(path, query) {
 const fromServer = {
   rows(state) {
     const query = new URLSearchParams([...state].filter(([name]) => LISTED.includes(name) || name === "check"));
+    query.set("result", resultOf(state));
     query.set("limit", PAGE);
     return asked("rows", query);
   },
-  row: (number) => asked("row", new URLSearchParams({ result: current().get("result") ?? 0, row: number })),
+  row: (number) => asked("row", new URLSearchParams({ result: resultOf(current()), row: number })),
 };
 
 const source = isServer ? fromServer : inFile;
@@ -242,9 +244,11 @@ function drawFilters(state) {
     group("Model", about.models.map((model) => option("model", String(model), label(model)))),
     group("State", (about.states ? ["pass", "fail", "unscored"] : ["scored", "unscored"]).map((value) => option("state", value, value))),
   ].filter(Boolean));
-  const chosenResult = state.get("result") ?? "0";
   const results = isServer && page.results.length > 1 ? page.results : [];
-  chips.prepend(...results.flatMap((name, at) => [h("a", { class: chosenResult === String(at) ? "chip" : "chip off", href: filtered(state, { result: at || null }), "aria-current": chosenResult === String(at) && "true" }, label(name)), " "]));
+  chips.prepend(...results.flatMap((name, at) => {
+    const isListed = resultOf(state) === String(at);
+    return [h("a", { class: isListed ? "chip" : "chip off", href: filtered(state, { result: at === page.result ? null : at }), "aria-current": isListed && "true" }, label(name)), " "];
+  }));
   if (document.activeElement !== search) search.value = state.get("text") ?? "";
 }
 
@@ -404,7 +408,7 @@ let turn = 0;
 
 async function draw() {
   const state = current();
-  choose(Number(state.get("result") ?? 0));
+  choose(Number(resultOf(state)));
   const query = new URLSearchParams([...state].filter(([name]) => LISTED.includes(name))).toString() + `&${chosenName(state) ?? ""}`;
   const mine = ++turn;
   try {
@@ -566,7 +570,7 @@ measure();
 
 /** Wait until a server has read all rows and made the overview, and show it: the address of the state stays. */
 async function untilComplete() {
-  const overview = await asked("overview", "").catch(() => null);
+  const overview = await asked("overview", `result=${page.result}`).catch(() => null);
   if (overview?.complete) location.reload();
   else setTimeout(untilComplete, LATER);
 }

@@ -44,9 +44,10 @@ def as_page(data: Mapping[str, Any]) -> str:
     """Return a page about a result, or about two.
 
     Args:
-        data: What the page shows: ``home`` (``file`` or ``server``), ``name``, ``notes``, ``results``, the ``overview`` as a report
-            has it with its ``heat``, ``rows``, ``cards`` and ``conditions`` of findings with their rows (in a file), what to
-            ``compare``, and if there are two results to list rows of, the ``checks`` of each.
+        data: What the page shows: ``home`` (``file`` or ``server``), ``name``, ``notes``, ``results`` and the place of the one that is
+            shown, ``result``, its ``overview`` as a report has it with its ``heat``, ``rows``, ``cards`` and ``conditions`` of
+            findings with their rows (in a file), and what to ``compare`` it with the first result, or the second with that; from a
+            server with several results, the numbers of each, ``side_by_side``, and the ``checks`` of each.
     """
     return _environment().get_template("page.html.j2").render(_view(data))
 
@@ -144,7 +145,8 @@ def _view(data: Mapping[str, Any]) -> dict[str, Any]:
         "by": {name: _by(values) for name, values in overview["by"].items() if name != "step"},
         "rows": _first_rows(data),
         "delta": _delta(data) if data["compare"] else None,
-        "after": partial(_after, data["home"]),
+        "pair": [data["results"][at] for at in (0, _second(data))] if data["compare"] else [],
+        "after": partial(_after, data),
         "made": list(_made(overview["provenance"])),
         "notes": [*data["notes"], *overview["notes"]],
         "script": script(),
@@ -180,7 +182,8 @@ def _for_module(data: Mapping[str, Any]) -> dict[str, Any]:
         "complete": overview.get("complete", True),
         "states": overview["summary"]["passed"] is not None,
     }
-    return {name: data.get(name) for name in ("home", "results", "rows", "cards", "conditions")} | {"about": about}
+    kept = ("home", "results", "result", "rows", "cards", "conditions")
+    return {name: data.get(name) for name in kept} | {"about": about}
 
 
 def _models(overview: Mapping[str, Any]) -> list[str | None]:
@@ -264,15 +267,21 @@ def _delta(data: Mapping[str, Any]) -> Any:
         return None
     words = f"Rows by the difference of their rewards, after less before; {count(compare['delta']['equal'])} without one are left out."
     ends = histogram["low"], histogram["high"]
-    links = [_after(data["home"], rows) for rows in compare["delta_rows"]]
+    links = [_after(data, rows=",".join(map(str, rows))) for rows in compare["delta_rows"]]
     return svg.histogram(
         "delta", "Differences of rewards", words, histogram["bins"], ends, "reward after − before", links
     )
 
 
-def _after(home: str, rows: Sequence[int]) -> str:
-    """Return the address of rows of the second of two results, the only one in a file."""
-    return address(rows=",".join(map(str, rows)), result=1 if home == "server" else None)
+def _second(data: Mapping[str, Any]) -> int:
+    """Return the place of the result that is compared with the first one."""
+    return data["result"] or 1
+
+
+def _after(data: Mapping[str, Any], **state: Any) -> str:
+    """Return the address of a state in the second of the results that are compared, the only one in a file."""
+    is_shown = data["home"] == "file" or data["result"] == _second(data)
+    return address(**state, result=None if is_shown else _second(data))
 
 
 class _Trend(NamedTuple):

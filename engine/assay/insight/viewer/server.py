@@ -27,7 +27,6 @@ _TOKEN_BYTES = 16
 _PATIENCE = 2.0
 """Seconds that the reading of a result has to end."""
 
-_PAIR = 2
 _SAME = ("same-origin", "none", "")
 
 Reporting = Callable[[], AbstractContextManager[Progress | None]]
@@ -95,7 +94,7 @@ class Viewer:
     """Results that are looked at together, and what is asked of them.
 
     Args:
-        sources: Results; of two, the difference is shown, too.
+        sources: Results; the first is compared with each of the others.
         rollouts: The rollouts that were scored, if they are not where the results say.
 
     Attributes:
@@ -116,9 +115,9 @@ class Viewer:
             self._read_indexes(tell or (lambda *_: None))
         if self.has_ended.is_set():
             return
-        if len(self.results) == _PAIR:
+        for after in range(1, len(self.results)):
             try:
-                self._between(0, 1)
+                self._between(0, after)
             except AssayError as error:
                 self._notes.append(error.fact)
         for viewed in self._viewed:
@@ -136,13 +135,25 @@ class Viewer:
             viewed.read(reached)
             before += viewed.result.rows
 
-    def page(self) -> str:
-        """Return the page: what is known by now."""
-        names = [result.name for result in self.results]
-        data = page_data("server", names, self._viewed[0].overview(), self._differences.get((0, 1)))
+    def page(self, query: Query) -> str:
+        """Return the page of ``?result``: what is known by now."""
+        result = self._place(query, "result", "0")
+        overviews = [viewed.overview() for viewed in self._viewed]
+        names = [each.name for each in self.results]
+        compare = self._differences.get((0, result or 1))
+        data = page_data("server", names, overviews[result], compare, result=result)
+        data |= {"side_by_side": [*map(self._numbers, range(len(names)), overviews)] if len(names) > 1 else []}
         errors = [viewed.error.fact for viewed in self._viewed if viewed.error is not None]
-        checks = [viewed.overview()["checks"] for viewed in self._viewed]
+        checks = [overview["checks"] for overview in overviews]
         return as_page(data | {"checks": checks, "notes": [*self._notes, *errors]})
+
+    def _numbers(self, place: int, overview: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the numbers of a result, and how it differs from the first, as far as that is known."""
+        summary = overview["summary"]
+        found = self._differences.get((0, place)) or {"changed": None, "flips": None, "delta": {"mean": None}}
+        numbers = {name: summary[name] for name in ("rows", "mean", "pass_rate")}
+        numbers |= {name: found[name] for name in ("changed", "flips")}
+        return {"name": self.results[place].name, **numbers, "mean_delta": found["delta"]["mean"]}
 
     def overview(self, query: Query) -> dict[str, Any]:
         """Answer ``overview?result``."""
@@ -190,23 +201,20 @@ def viewer_app(viewer: Viewer, token: str) -> Gate:
     from starlette.responses import HTMLResponse, JSONResponse
     from starlette.routing import Route, Router
 
-    def page(request: Any) -> Any:
-        del request
-        return HTMLResponse(viewer.page())
-
-    def route(name: str, answer: Callable[[Query], dict[str, Any]]) -> Any:
+    def route(path: str, answer: Callable[[Query], Any], response: Any = JSONResponse) -> Any:
         def endpoint(request: Any) -> Any:
             try:
-                return JSONResponse(answer({key: request.query_params.getlist(key) for key in request.query_params}))
+                return response(answer({key: request.query_params.getlist(key) for key in request.query_params}))
             except AssayError as error:
                 return JSONResponse({"error": error.fact, "hint": error.hint}, 400)
             except ENGINE_ERRORS as error:  # values that cannot be compared or sorted
                 return JSONResponse({"error": first_line(error), "hint": ""}, 400)
 
-        return Route(f"/api/{name}", endpoint)
+        return Route(path, endpoint)
 
     answers = {"overview": viewer.overview, "rows": viewer.rows, "row": viewer.row, "compare": viewer.compare}
-    routes = [Route("/", page), *(route(name, answer) for name, answer in answers.items())]
+    routes = [route("/", viewer.page, HTMLResponse)]
+    routes += [route(f"/api/{name}", answer) for name, answer in answers.items()]
     return Gate(Router(routes, redirect_slashes=False), token)
 
 
@@ -221,7 +229,7 @@ def view(
     """Serve the viewer on this machine until the process is told to stop.
 
     Args:
-        sources: One result, or two to compare.
+        sources: Results; the first is compared with each of the others.
         rollouts: The rollouts that were scored, if they are not where the results say.
         port: The port; 0 for a free one.
         tell: Takes the address when the server listens.
@@ -229,12 +237,8 @@ def view(
 
     Raises:
         InputError: A result cannot be read.
-        UsageError: There are more than two results, or the port is taken.
+        UsageError: The port is taken.
     """
-    if len(sources) > _PAIR:
-        raise UsageError(
-            f"{len(sources)} results: one is looked at, or two are compared.", "Start it once for each pair."
-        )
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     viewer = Viewer(sources, rollouts)
     app = viewer_app(viewer, token)
