@@ -599,6 +599,33 @@ def test_a_server_answers_the_same_addresses(browser, served):
     assert all(url.startswith(served) for url in asked)
 
 
+def added(page, name, value):
+    """Choose a filter from the list of those that can be added."""
+    page.evaluate(f"""(() => {{
+      const list = document.querySelector("select");
+      list.value = {json.dumps(json.dumps([name, value], separators=(",", ":")))};
+      list.dispatchEvent(new Event("change"));
+    }})()""")
+
+
+def test_rows_are_filtered_by_steps_and_conditions(page, browser, served):
+    added(page, "step", "3")
+    until(page, ROWS, 12)
+    added(page, "where", "reward < 1")
+    until(page, ROWS, 6)
+    assert page.evaluate(HASH) == "#step=3&where=reward < 1"
+    browser.open(served)
+    until(browser, ROWS, 50)
+    added(browser, "where", None)
+    assert browser.evaluate("document.activeElement.closest('dialog').open")
+    for key in "step = 3":
+        browser.press(key)
+    browser.press("Enter")
+    until(browser, ROWS, 12)
+    assert browser.evaluate(HASH) == "#where=step = 3"
+    assert browser.evaluate("document.querySelector('dialog[open]')") is None
+
+
 def squashed(words):
     return unicodedata.normalize("NFKC", re.sub(r"\s", "", words))
 

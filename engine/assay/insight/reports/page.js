@@ -242,7 +242,9 @@ function drawFilters(state) {
     group("Fails", checks.map((check) => option("failed", check.name, `fails ${label(check.name)}`))),
     group("Passes", checks.map((check) => option("passed", check.name, `passes ${label(check.name)}`))),
     group("Model", about.models.map((model) => option("model", String(model), label(model)))),
+    group("Step", about.steps.map((step) => option("step", String(step), `step ${label(step)}`))),
     group("State", (about.states ? ["pass", "fail", "unscored"] : ["scored", "unscored"]).map((value) => option("state", value, value))),
+    group("Where", isServer ? [option("where", null, "a condition in SQL …")] : [...conditions.keys()].map((sql) => option("where", sql, label(sql)))),
   ].filter(Boolean));
   const results = isServer && page.results.length > 1 ? page.results : [];
   chips.prepend(...results.flatMap((name, at) => {
@@ -514,7 +516,22 @@ const KEYS = [["← →", "previous, next row"], ["n p", "next, previous row tha
 const help = h("dialog", { "aria-labelledby": "help" }, h("h2", { id: "help" }, "Keys"),
   h("dl", {}, KEYS.flatMap(([keys, words]) => [h("dt", {}, keys.split(" ").flatMap((key, at) => [at > 0 && " ", key === "–" ? key : h("kbd", {}, key)])), h("dd", {}, words)])),
   h("button", { click: () => help.close() }, "Close"));
-document.body.append(help);
+const sql = h("input", { "aria-labelledby": "sql", autocomplete: "off", spellcheck: "false", keydown: (event) => { if (event.key === "Enter") addCondition(); } });
+const asking = h("dialog", { "aria-labelledby": "sql" }, h("h2", { id: "sql" }, "Rows for which this SQL expression over the columns holds"),
+  h("p", {}, sql), h("p", { class: "quiet" }, "For example: reward < 0.5 AND model = 'oak'"),
+  h("button", { click: () => addCondition() }, "Filter"), " ", h("button", { click: () => asking.close() }, "Cancel"));
+document.body.append(help, asking);
+
+function addFilter(name, value) {
+  const several = ANY.has(name) ? [] : current().getAll(name).filter((other) => other !== value);
+  location.hash = filtered(current(), { [name]: [...several, value] });
+}
+
+function addCondition() {
+  asking.close();
+  if (sql.value.trim()) addFilter("where", sql.value.trim());
+}
+
 document.querySelector("nav").append(h("button", { "aria-label": "Keys", title: "Keys (?)", click: () => help.showModal() }, "?"));
 
 function leave() {
@@ -535,7 +552,7 @@ const ON_KEY = {
 
 addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, select, textarea");
-  if (help.open || event.ctrlKey || event.metaKey || event.altKey || (isTyping && event.key !== "Escape")) return;
+  if (help.open || asking.open || event.ctrlKey || event.metaKey || event.altKey || (isTyping && event.key !== "Escape")) return;
   const check = /^[1-9]$/.test(event.key) ? document.getElementById(`check-${event.key - 1}`) : null;
   const act = check ? () => check.click() : Object.hasOwn(ON_KEY, event.key) ? ON_KEY[event.key] : null;
   if (!act) return;
@@ -551,8 +568,9 @@ search.addEventListener("input", () => {
 filters.addEventListener("change", () => {
   if (!filters.value) return;
   const [name, value] = JSON.parse(filters.value);
-  const several = name === "failed" || name === "passed" ? current().getAll(name).filter((other) => other !== value) : [];
-  location.hash = filtered(current(), { [name]: [...several, value] });
+  filters.value = "";
+  if (value === null) asking.showModal();
+  else addFilter(name, value);
 });
 
 let closed = [];

@@ -176,6 +176,9 @@ def _for_module(data: Mapping[str, Any]) -> dict[str, Any]:
             for checks in data.get("checks", [overview["checks"]])
         ],
         "models": _models(overview),
+        "steps": [
+            entry["of"]["step"] for entry in overview["by"].get("step", {"entries": []})["entries"] if "to" not in entry
+        ],
         "tasks": overview["by"].get("task", {"columns": ["task_id", "example_id"]})["columns"],
         "bins": len(overview["histogram"]["bins"]),
         "range": overview["histogram"]["range"],
