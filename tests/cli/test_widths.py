@@ -13,6 +13,7 @@ import assay
 from assay.cli.main import app
 from assay.cli.terminal import print_document
 from assay.insight.reports.document import brief_document
+from assay.writing.documents import Document, Lines
 from assay.writing.numbers import change, interval, number, percent
 
 MODELS = ("Infinity-Instruct-3M-0613-Llama3-70B", "org/another-rather-long-name-v2.1-instruct", "elm")
@@ -119,6 +120,18 @@ def test_a_terminal_sees_of_a_report_what_matters(desk, width):
     assert max(map(len, shown.splitlines())) <= width
     assert len(shown.splitlines()) < 60
     assert "mean reward 0.752 [0.729, 0.776] · pass 36.5 %" in " ".join(shown.split())
+
+
+def test_a_line_is_folded_between_words_and_not_within_a_number():
+    words = ["pass", "23.0 %", "[21.6,", "24.5] %,", "12.3 M", "rows", "of", "1.2 GB", "in", "3 min", "20 s", "5 sheep"]
+    line = " ".join(words)
+    for width in range(8, len(line) + 2):
+        text = io.StringIO()
+        console = Console(file=text, width=width, force_terminal=True, color_system=None)
+        print_document(console, Document("", [Lines([line])]))
+        lines = text.getvalue().splitlines()
+        assert (" ".join(lines), max(map(len, lines)) <= width) == (line, True)
+        assert not [part for part in lines if part.startswith(("%", "M", "GB", "min", "s "))]
 
 
 def test_a_log_has_tables_of_160_columns(desk, monkeypatch):

@@ -1,7 +1,9 @@
 """Rows to look at: which are chosen, what their checks say, and where in the text what they look for is."""
 
 import contextlib
+import io
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +11,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 from insight_cases import rescored
+from rich.console import Console
 from typer.testing import CliRunner
 
 import assay
 from assay.cli.main import app
+from assay.cli.views import print_cards
 from assay.errors import printable
 from assay.insight.results import open_result
 
@@ -282,6 +286,10 @@ def test_the_terminal_says_what_was_read_and_how_it_relates_to_the_gold(tmp_path
     shown = CliRunner().invoke(app, ["show", out], env={"COLUMNS": "100"}).stdout
     assert "    read 18 dollars. → expected 18 (begins)\n" in shown
     assert "  │ 2 * 9 = ⟦gold:18⟧ a day\n  │ A: ⟦18 dollars.⟧\n" in shown
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard", no_color=False)
+    print_cards(console, assay.show(out))
+    styled = console.file.getvalue()
+    assert re.search(r"\x1b\[2m  │ \x1b\[0m(\x1b\[39m)?A: (\x1b\[0m)?\x1b\[7;36m18 dollars\.\x1b\[0m\n", styled)
 
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000"

@@ -21,8 +21,11 @@ _STYLES = {
 }
 """Styles of the words that a line begins with, before a colon."""
 
-_WORD = re.compile(r"\S*?[^\s\d][-/_](?<![0-9][eE]-)(?=\w)|\S+\s*")
+_WITH_UNIT = r"\S*\d\]? (?:%|M|[kMG]?B|ms|s|min)(?!\w)\S*"
+_WORD = re.compile(rf"{_WITH_UNIT}\s*|\S*?[^\s\d][-/_](?<![0-9][eE]-)(?=\w)|\S+\s*")
 """What a cell may be folded behind: a word with its blanks, or a part of it up to a hyphen that is not of a number."""
+_OF_LINE = re.compile(rf"{_WITH_UNIT}|\S+")
+"""What a line may be folded before: a word, or a number with its unit."""
 _GAP = "  "
 _NARROW = 80
 """Columns of a terminal in which a table that is too wide is a list."""
@@ -43,7 +46,7 @@ def print_folded(console: Console, *parts: str | tuple[str, str]) -> None:
     """Print texts as a line that is folded at blanks on a terminal, so that no number is split."""
     text = Text.assemble(*parts)
     folds, begin = list[int](), 0
-    for word in re.finditer(r"\S+", text.plain) if console.is_terminal else ():
+    for word in _OF_LINE.finditer(text.plain) if console.is_terminal else ():
         if word.start() > begin and cell_len(text.plain[begin : word.end()]) > console.width:
             begin = word.start()
             folds.append(begin)

@@ -200,7 +200,7 @@ def _print_source(console: Console, heading: str, text: str, spans: Sequence["Sp
     first = min((span.start for span in spans), default=0)
     begin = max(0, first - _BEFORE) if first > room // 2 else 0
     end = min(len(text), begin + room)
-    shown = Text(heading, "bold").append(f"… {begin:,} characters … " if begin else "", "dim")
+    shown = Text.assemble((heading, "bold"), (f"… {begin:,} characters … " if begin else "", "dim"))
     for kind, part in _parts(text, spans, begin, end):
         written = printable(part, lines=True)
         if kind and not console.color_system:  # without colours, brackets mark what was found
@@ -226,6 +226,6 @@ def _print_text(console: Console, text: Text, most: int, more: int = 0) -> None:
     lines = text.wrap(console, max(console.width - 4, 20))
     left_out = sum(len(line.plain) for line in lines[most:]) + more
     for line in lines[:most]:
-        console.print(Text("  │ ", "dim") + line, soft_wrap=True)
+        console.print(Text.assemble(("  │ ", "dim"), line), soft_wrap=True)
     if left_out:
         print_line(console, (f"  │ … {left_out:,} more characters", "dim"))
