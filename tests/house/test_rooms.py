@@ -63,6 +63,7 @@ ROOMS = (
         "adapters",
         "insight.integrity",
         "insight.documents",
+        "insight.charts",
         "insight.evidence",
         "insight",
         "insight.findings",

@@ -13,7 +13,7 @@ import pytest
 from report_cases import hostile, page_data
 
 import assay
-from assay.insight.reports import svg
+from assay.insight.charts import svg
 from assay.insight.reports.page import address, as_page, inert, policy, worth
 from assay.writing.documents import escaped, fenced
 from assay.writing.numbers import percent
@@ -308,7 +308,7 @@ def test_the_module_is_small_and_makes_no_markup():
 
 
 def test_only_charts_the_module_and_inert_data_are_marked_as_markup():
-    marked = {path.name: path.read_text("utf-8").count("Markup(") for path in REPORTS.glob("*.py")}
+    marked = {path.name: path.read_text("utf-8").count("Markup(") for path in REPORTS.parent.rglob("*.py")}
     assert {name: times for name, times in marked.items() if times} == {"svg.py": 1, "page.py": 2}
 
 

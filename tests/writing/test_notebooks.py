@@ -111,6 +111,7 @@ def test_an_answer_is_shown_with_its_document(answers, name):
     html = check_shown(answers[name])
     assert isinstance(answers[name], Displayed)
     assert ("<table>" in html) is (name != "Verification")
+    assert html.count('class="assay-chart"') == {"Report": 3, "Diff": 1, "WhatIf": 1}.get(name, 0)
     assert answers[name].document().markdown()
 
 

@@ -17,6 +17,8 @@ import polars as pl
 
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.shared_columns import exactly
+from assay.insight.charts import svg
+from assay.insight.charts.chart import drawn_alone
 from assay.insight.documents import diff_document
 from assay.insight.originals import NO_TEXTS, beside_rollouts, originals
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
@@ -31,6 +33,7 @@ from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
+from assay.writing.numbers import count
 from assay.writing.recorded_files import recorded_files
 
 _QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
@@ -138,9 +141,23 @@ class Diff(Displayed):
     def _document(self) -> Document:
         return diff_document(self.as_json())
 
+    def _charts(self) -> list[str]:
+        return charts_of(self)
+
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
         return as_data(vars(self))
+
+
+def charts_of(diff: Diff) -> list[str]:
+    """Return the histogram of the differences that are not 0, for notebooks; nothing if there are none."""
+    histogram = diff.delta["histogram"]
+    if not sum(histogram["bins"]):
+        return []
+    title, ends = "Differences of rewards", (histogram["low"], histogram["high"])
+    words = f"{count(diff.delta['equal'])} rows without one are left out."
+    drawn = svg.histogram("assay-delta", title, words, histogram["bins"], ends, "reward after − before")
+    return [drawn_alone(title, 380, 190, [str(drawn)]).svg]
 
 
 @documented(DiffOptions)

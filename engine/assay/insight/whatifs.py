@@ -24,7 +24,7 @@ from assay.checks.groups import GROUPS, LengthScaled
 from assay.checks.registry import BUILTIN
 from assay.errors import AssayError, InputError, UsageError, counted, printable
 from assay.expressions.shared_columns import exactly
-from assay.insight.diffing import Diff, changes
+from assay.insight.diffing import Diff, changes, charts_of
 from assay.insight.documents import whatif_document
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, ScoreColumn, as_data, names_of, open_result
@@ -98,6 +98,9 @@ class WhatIf(Displayed):
 
     def _document(self) -> Document:
         return whatif_document(self.as_json())
+
+    def _charts(self) -> list[str]:
+        return charts_of(self.diff)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""

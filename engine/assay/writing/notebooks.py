@@ -42,8 +42,12 @@ class Displayed(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {cut(printable(self.headline), _CELL)}>"
 
+    def _charts(self) -> Sequence[str]:
+        """Return the SVG that a notebook shows above the first table."""
+        return ()
+
     def _repr_html_(self) -> str:
-        return notebook_html(self._document())
+        return notebook_html(self._document(), self._charts())
 
 
 def notebook_html(document: Document, charts: Sequence[str] = ()) -> str:

@@ -1,15 +1,11 @@
-"""Charts that stand alone, for notebooks and files: SVG with its own style, which runs nothing and loads nothing."""
+"""Charts of a report, for notebooks and files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import Any, Literal, get_args
 
-from assay.errors import UsageError, clipped, counted, did_you_mean, likely_ending, printable, shown_path
-from assay.insight.reports import svg
-from assay.system.atomic_file import check_target, new_file
-from assay.writing.documents import cut
+from assay.errors import UsageError, clipped, counted, did_you_mean, printable
+from assay.insight.charts import svg
+from assay.insight.charts.chart import Chart, drawn_alone, text_at
 from assay.writing.numbers import count, interval, number, percent
 
 ChartKind = Literal["rewards", "heat", "steps"]
@@ -19,49 +15,9 @@ _LEAST_RANGE = 0.1
 _MOST_CHECKS, _MOST_MODELS, _MOST_TRENDS = 40, 20, 24
 _NAME = 24
 """Code points of a name that are shown."""
-_CELL, _ROW, _LEFT, _TITLE = 84, 24, 190, 24
+_CELL, _ROW, _LEFT = 84, 24, 190
 _ACROSS, _WIDTH, _HEIGHT = 4, 170, 110
 """Charts side by side over steps, and the room for each."""
-
-_STYLE = """<style>.assay-chart{background:#fff;font:11px system-ui,sans-serif}.assay-chart text{fill:#333}
-.assay-chart .grid{stroke:#ddd;fill:none}.assay-chart .line{stroke:#1d4ed8;fill:none;stroke-width:1.5}
-.assay-chart .bar,.assay-chart circle{fill:#1d4ed8}.assay-chart .hit{fill:none}.assay-chart .heat{fill:#1d4ed8}
-@media (prefers-color-scheme:dark){.assay-chart{background:#181818}.assay-chart text{fill:#ddd}
-.assay-chart .grid{stroke:#444}.assay-chart .line{stroke:#8ab4ff}.assay-chart .bar,.assay-chart circle{fill:#8ab4ff}}</style>"""
-
-
-@dataclass(frozen=True, repr=False)
-class Chart:
-    """A chart, which notebooks show.
-
-    Attributes:
-        title: What it shows.
-        svg: The SVG.
-    """
-
-    title: str
-    svg: str
-
-    def __repr__(self) -> str:
-        return f"<Chart: {printable(self.title)}>"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the chart to a file that ends in ``.svg``, whole or not at all; a file that is there is replaced.
-
-        Raises:
-            UsageError: The name has another ending, or there is no such folder.
-            OutputError: The file cannot be written.
-        """
-        target = Path(path)
-        if target.suffix.lower() != ".svg":
-            fact = f"{shown_path(target)}: a chart is SVG; expected a name that ends in .svg."
-            raise UsageError(fact, likely_ending(target, [".svg"]))
-        check_target(target, overwrite=True, how="")
-        with new_file(target) as (file, reported_errors), reported_errors():
-            file.write(self.svg.encode("utf-8", "backslashreplace"))
 
 
 def chart_of(kind: ChartKind, report: Mapping[str, Any]) -> Chart:
@@ -79,7 +35,7 @@ def _rewards(report: Mapping[str, Any]) -> Chart:
     facts = f"{mean}; {count(histogram['zeros'])} are 0, {count(histogram['ones'])} are 1"
     low, high = histogram["range"]
     drawn = svg.histogram("assay-rewards", title, facts, histogram["bins"], (low, high), "reward")
-    return Chart(title, _drawing(title, 380, 190, [str(drawn)]))
+    return drawn_alone(title, 380, 190, [str(drawn)])
 
 
 def _steps(report: Mapping[str, Any]) -> Chart:
@@ -96,8 +52,8 @@ def _steps(report: Mapping[str, Any]) -> Chart:
     title = f"Rewards over {counted(len(entries), 'step')}"
     parts = [part for at, line in enumerate(lines) for part in _panel(at, *line, ends)]  # type: ignore[arg-type]
     rows = -(-len(lines) // _ACROSS) or 1
-    parts += [] if lines else [_text(10, 20, "There are no rewards by step.")]
-    return Chart(title, _drawing(title, min(max(2, len(lines)), _ACROSS) * _WIDTH, rows * _HEIGHT, parts))
+    parts += [] if lines else [text_at(10, 20, "There are no rewards by step.")]
+    return drawn_alone(title, min(max(2, len(lines)), _ACROSS) * _WIDTH, rows * _HEIGHT, parts)
 
 
 def _panel(at: int, name: str, values: Sequence[Any], show: Callable[[Any], str], ends: tuple[str, str]) -> list[str]:
@@ -107,24 +63,24 @@ def _panel(at: int, name: str, values: Sequence[Any], show: Callable[[Any], str]
     facts = f"from {show(known[0])} to {show(known[-1])}, least {span[0]}, greatest {span[1]}"
     drawn = svg.trend(f"assay-step-{at}", printable(name), facts, values, ends, span)
     placed = f'<svg x="{x}" y="{y + 14}" width="150" height="76" '
-    return [_text(x, y + 8, _short(name)), str(drawn).replace("<svg ", placed, 1)]
+    return [text_at(x, y + 8, _short(name)), str(drawn).replace("<svg ", placed, 1)]
 
 
 def _heat(report: Mapping[str, Any]) -> Chart:
     heat = report["heat"]
     checks, models = heat["checks"][:_MOST_CHECKS], heat["models"][:_MOST_MODELS]
     names = ["all rows"] if models == [None] else ["–" if model is None else model for model in models]
-    parts = [_text(_LEFT + (at + 0.5) * _CELL, 16, _short(name, 12), "middle", name) for at, name in enumerate(names)]
+    parts = [text_at(_LEFT + (at + 0.5) * _CELL, 16, _short(name, 12), "middle", name) for at, name in enumerate(names)]
     for at, check in enumerate(checks):
         y = 26 + at * _ROW
         rates = [cells[at] and cells[at]["passes"] / cells[at]["rows"] for cells in heat["cells"][: len(models)]]
-        parts += [_text(_LEFT - 8, y + 16, _short(check), "end", check), *_heat_cells(rates, y)]
+        parts += [text_at(_LEFT - 8, y + 16, _short(check), "end", check), *_heat_cells(rates, y)]
     more = [(len(heat["checks"]) - len(checks), "more check"), (len(heat["models"]) - len(models), "more model")]
     bottom = 26 + len(checks) * _ROW
     if left_out := [counted(number, noun) for number, noun in more if number]:
-        parts.append(_text(8, bottom + 16, f"… {', '.join(left_out)}"))
+        parts.append(text_at(8, bottom + 16, f"… {', '.join(left_out)}"))
     title = "Pass rates of checks by model"
-    return Chart(title, _drawing(title, _LEFT + max(2, len(models)) * _CELL + 8, bottom + 26, parts))
+    return drawn_alone(title, _LEFT + max(2, len(models)) * _CELL + 8, bottom + 26, parts)
 
 
 def _heat_cells(rates: Sequence[float | None], y: float) -> Iterator[str]:
@@ -134,22 +90,8 @@ def _heat_cells(rates: Sequence[float | None], y: float) -> Iterator[str]:
         x, strength = _LEFT + at * _CELL, 0.0 if rate is None else 0.05 + 0.45 * (rate - low) / width
         box = f'x="{x + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}"'
         yield f'<rect class="heat" {box} fill-opacity="{strength:.2f}"/>'
-        yield _text(x + _CELL / 2, y + 16, "✗ 0 %" if rate == 0 else percent(rate), "middle")
+        yield text_at(x + _CELL / 2, y + 16, "✗ 0 %" if rate == 0 else percent(rate), "middle")
 
 
 def _short(text: Any, most: int = _NAME) -> str:
     return clipped(str(text), most)
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", whole: Any = None) -> str:
-    title = f"<title>{escape(printable(cut(str(whole), 300)))}</title>" if whole is not None else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(printable(text))}{title}</text>'
-
-
-def _drawing(title: str, width: float, height: float, parts: Sequence[str]) -> str:
-    """Return SVG that brings its namespace and its style, with a title above."""
-    height += _TITLE
-    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
-    inside = f'<svg y="{_TITLE}" width="{width:g}" height="{height - _TITLE:g}">{"".join(parts)}</svg>'
-    label = f'role="img" aria-label="{escape(title)}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" class="assay-chart" {label} {size}>{_STYLE}{_text(8, 16, title)}{inside}</svg>'

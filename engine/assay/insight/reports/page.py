@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from assay.errors import counted, printable
-from assay.insight.reports import svg
+from assay.insight.charts import svg
 from assay.insight.reports.document import multiline
 from assay.writing.documents import cut, label
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain

@@ -13,11 +13,12 @@ from assay.aggregating.templates import template_expr
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, counted
 from assay.expressions.shared_columns import exactly
+from assay.insight.charts.chart import Chart
 from assay.insight.findings.columns import Keys, ResultColumns, columns_of, score_columns
 from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.find import facts_of, found_in, tally_of
 from assay.insight.originals import HOW
-from assay.insight.reports.charts import Chart, ChartKind, chart_of
+from assay.insight.reports.charts import ChartKind, chart_of
 from assay.insight.reports.document import brief_document, report_document
 from assay.insight.reports.frames import FrameKind, frame_of
 from assay.insight.reports.index import Index, heat_of

@@ -1,0 +1,1 @@
+"""Charts as SVG: within a page, and standing alone."""
