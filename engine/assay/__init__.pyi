@@ -50,6 +50,7 @@ from assay.insight.reports.showing import Cards as Cards
 from assay.insight.reports.showing import show as show
 from assay.insight.sealing import Verification as Verification
 from assay.insight.sealing import verify as verify
+from assay.insight.summarizing import outcomes as outcomes
 from assay.insight.summarizing import summarize as summarize
 from assay.insight.training.advantage import Advantages as Advantages
 from assay.insight.training.advantage import advantages as advantages

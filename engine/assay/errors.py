@@ -59,6 +59,7 @@ SWITCHES = (
         "isolate",
         "lengths",
         "lenient",
+        "outcome",
         "overwrite",
         "raw_csv",
         "reuse_code",

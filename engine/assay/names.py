@@ -9,6 +9,9 @@ OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL = "expected_output_schema", "expectedOutputSc
 LENGTH = "length"
 """Column of the lengths of the scored texts, if they are asked for."""
 
+CUT_OFF, OUTCOME = "cut_off", "outcome"
+"""Columns of whether a rollout ended at a limit, and of its outcome, if they are asked for."""
+
 VERIFIER, FN_NAME, EXPECTED, PARAMS = VERIFIER_COLUMNS = ("verifier", "fn_name", "expected", "params")
 """Columns in which a row brings its own verifier."""
 

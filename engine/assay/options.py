@@ -297,6 +297,15 @@ class _TableOptions(_TextOptions, total=False):
     lengths: Annotated[
         bool, Option("Add the column length: the code points of each scored text.", OUTPUT, default=False)
     ]
+    outcome: Annotated[
+        bool,
+        Option(
+            "Add the columns cut_off, whether the rollout ended at a limit, and outcome: pass, fail, not_found, truncated, error or "
+            "unscored.",
+            OUTPUT,
+            default=False,
+        ),
+    ]
 
 
 class _Strictness(TypedDict, total=False):
@@ -488,6 +497,24 @@ class FileOptions(ScoreOptions, total=False):
             parse=_FINITE,
             metavar="X",
             python="Raise FailedRunError, after the result is written, if the mean reward is less.",
+        ),
+    ]
+    max_not_found: Annotated[
+        int | str | None,
+        _SHARE(
+            "Exit with 3, after writing the result, if in more than N (or P%) of the scored rows a check found nothing to compare.",
+            STRICTNESS,
+            python='Raise FailedRunError, after the result is written, if more scored rows, or a larger share such as ``"5%"``, have '
+            "the outcome not_found.",
+        ),
+    ]
+    max_truncated: Annotated[
+        int | str | None,
+        _SHARE(
+            "Exit with 3, after writing the result, if more than N (or P%) of the scored rows are truncated: they fail, and ended at a limit.",
+            STRICTNESS,
+            python='Raise FailedRunError, after the result is written, if more scored rows, or a larger share such as ``"5%"``, have '
+            "the outcome truncated.",
         ),
     ]
     overwrite: Annotated[bool, Option("Replace an existing result; start over in a folder.", OUTPUT, default=False)]

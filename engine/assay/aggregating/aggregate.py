@@ -1,7 +1,7 @@
 """From the outcomes of checks to reward, passed, feedback and error: each rule as a row function beside its expression."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import groupby
 from operator import add
@@ -22,6 +22,7 @@ from assay.aggregating.combining import OVERFLOW, combined, combined_steps, fini
 from assay.aggregating.pipeline import has_run, is_nullable, is_overflow, may_err, must_not_hold, one_reason
 from assay.checks.base import Outcome
 from assay.expressions.shared_columns import is_small
+from assay.functions.registry import list_fns
 from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
@@ -133,6 +134,15 @@ def label_of(verifier: str, kind: str, ident: str, *, several: bool) -> str:
     return f"{verifier}/{ident}: " if several and kind != FUNCTION else f"{ident}: "
 
 
+def longest_label(line: str, labels: Container[str]) -> str | None:
+    """Return the longest label that a line begins with, for an id may hold ``: `` itself; None for a line without."""
+    at, label = line.find(": "), None
+    while at >= 0:
+        label = line[: at + 2] if line[: at + 2] in labels else label
+        at = line.find(": ", at + 1)
+    return label
+
+
 _Label = Callable[[str], str]
 
 
@@ -140,6 +150,14 @@ def _labels(verifiers: Sequence[VerifierSpec]) -> Iterator[tuple[VerifierSpec, _
     """Yield each verifier with the function that returns the label of a check, given its id or the name that a row gives."""
     for verifier in verifiers:
         yield verifier, partial(label_of, verifier.id, verifier.kind, several=len(verifiers) > 1)
+
+
+def labels_of(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Return what lines of feedback begin with, in order; of checks that rows name, the labels of all functions that there are."""
+    specs = [
+        (label, spec) for verifier, label in _labels(verifiers) for check in verifier.checks for spec in check.nodes()
+    ]
+    return [label(name) for label, spec in specs for name in ([spec.id] if spec.id else list_fns())]
 
 
 def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome | None]], *, errors: bool) -> str:

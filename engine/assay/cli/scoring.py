@@ -124,7 +124,7 @@ def score(
     if failed:
         say("exit code 3 because of the problems above; --lenient accepts them")
     elif summary.unmet:
-        say("exit code 3 because of the minimums above")
+        say("exit code 3 because of the limits above")
     if summary.unmet or failed:
         raise typer.Exit(FailedRunError.exit_code)
 

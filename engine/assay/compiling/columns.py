@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
+from assay.aggregating.outcomes import SIGNS
 from assay.checks.base import Check, RowAwareCheck, has_expr, is_builtin
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed, printable
 from assay.expressions.completion import completion_source, completion_text, completion_text_expr
@@ -99,7 +100,15 @@ def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
 
 def reading_for(options: Any, verifiers: Sequence[VerifierSpec]) -> Reading:
     """Return how files are read that verifiers score, given the settled options."""
-    return replace(reading_of(options), known=tuple(read_columns(verifiers)), exact=exact_columns(verifiers))
+    ends: Literal["", "shown", "hidden"]
+    ends = "shown" if options.get("outcome") else "hidden" if counts_outcomes(options) else ""
+    exact = (*exact_columns(verifiers), *(SIGNS if ends else ()))
+    return replace(reading_of(options), known=tuple(read_columns(verifiers)), exact=exact, ends=ends)
+
+
+def counts_outcomes(options: Mapping[str, Any]) -> bool:
+    """Return whether a run has limits on outcomes, so that it counts them."""
+    return any(options.get(name) is not None for name in ("max_not_found", "max_truncated"))
 
 
 def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:

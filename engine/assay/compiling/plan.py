@@ -9,14 +9,14 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import zip_longest
 from typing import Any, Unpack
 
 import polars as pl
 import polars.selectors as cs
 
-from assay.aggregating.aggregate import RESULTS, reward_steps, verdict_exprs, verifier_steps
+from assay.aggregating.aggregate import RESULTS, labels_of, reward_steps, verdict_exprs, verifier_steps
 from assay.aggregating.columns import (
     UNSCORED,
     check_column,
@@ -28,6 +28,7 @@ from assay.aggregating.columns import (
     reason_column,
     remark_column,
 )
+from assay.aggregating.outcomes import SIGNS, cut_off_expr, outcome_of_row_expr
 from assay.aggregating.pipeline import (
     NO_CHECK,
     applies_expr,
@@ -77,7 +78,19 @@ from assay.expressions.shared_columns import (
 )
 from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import function, list_fns
-from assay.names import BAD, COMPLETION, GOLD_COLUMNS, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
+from assay.names import (
+    BAD,
+    COMPLETION,
+    CUT_OFF,
+    GOLD_COLUMNS,
+    HIDDEN,
+    LENGTH,
+    NATIVE,
+    OUTCOME,
+    TASK_FOUND,
+    TASK_ID,
+    TEXT,
+)
 from assay.options import PlanOptions, documented, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
@@ -148,6 +161,8 @@ class Plan(Displayed):
             themselves.
         few: Whether it is for batches of a few rows: by the definition where that is faster.
         strict: Whether ``score_rows`` refuses a first batch in which no row has a column that a check reads.
+        outcome: Whether the output has ``cut_off`` and ``outcome``.
+        counts_outcomes: Whether the summary counts outcomes, though the output may have no such columns.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -159,6 +174,8 @@ class Plan(Displayed):
     evaluated: tuple[VerifierSpec, ...] = ()
     few: bool = False
     strict: bool = False
+    outcome: bool = False
+    counts_outcomes: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, self._read_schema, self.keep)
@@ -209,7 +226,7 @@ class Plan(Displayed):
 
     @cached_property
     def _exact(self) -> tuple[str, ...]:
-        return exact_columns(self.verifiers)
+        return (*exact_columns(self.verifiers), *(SIGNS if self.finds_outcomes else ()))
 
     @cached_property
     def passed_through(self) -> dict[str, str]:
@@ -235,7 +252,13 @@ class Plan(Displayed):
         """Columns that the plan adds."""
         extras = [name for name in extra_columns(self.verifiers) if self.details or "/" not in name]
         details = detail_columns(self.verifiers) if self.details else []
-        return (*RESULTS, *([LENGTH] if self.lengths else []), *extras, *details)
+        own = [*([LENGTH] if self.lengths else []), *([CUT_OFF, OUTCOME] if self.outcome else [])]
+        return (*RESULTS, *own, *extras, *details)
+
+    @property
+    def finds_outcomes(self) -> bool:
+        """Whether rows have outcomes, to be written or counted."""
+        return self.outcome or self.counts_outcomes
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -252,6 +275,7 @@ class Plan(Displayed):
             names += () if one_reason(spec) is not None else (reason_column(verifier, spec),)
             names += (error_column(verifier, spec),) if may_err(spec) else ()
             names += () if columns_of(spec).remark is None else (remark_column(verifier, spec),)
+        names += (hidden(OUTCOME),) if self.finds_outcomes else ()
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     @property
@@ -387,7 +411,8 @@ class Plan(Displayed):
         """
         prepare_process()
         schema = dict(self.schema)
-        names = [*schema, *(name for name in read_columns(self.verifiers) if name not in schema)]
+        more = (*read_columns(self.verifiers), *(SIGNS if self.finds_outcomes else ()))
+        names = [*schema, *(name for name in dict.fromkeys(more) if name not in schema)]
         plain = PlainRows(rows, names, self._exact)
         if plain.height:
             self._attention.look(plain.given)
@@ -474,6 +499,7 @@ class Plan(Displayed):
             *_side_by_side([reward_steps(self._evaluated)]),
             verdict_exprs(self._evaluated),
             [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
+            *self._outcome_layers,
         ]
         return [step for step in steps if step]
 
@@ -498,6 +524,16 @@ class Plan(Displayed):
         by_completion, *others = about_subjects
         first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
         return [*first, *by_completion, *_merged(others)]
+
+    @property
+    def _outcome_layers(self) -> list[list[pl.Expr]]:
+        if not self.finds_outcomes:
+            return []
+        ended = cut_off_expr(dict(self.schema), partial(as_given, converted=self.conversions))
+        ended = pl.lit(None, dtype=pl.Boolean) if ended is None else ended
+        columns = {name: pl.col(hidden(name)) for name in (*RESULTS, CUT_OFF)}
+        made = outcome_of_row_expr(columns, labels_of(self.verifiers))
+        return [[ended.alias(hidden(CUT_OFF))], [made.alias(hidden(OUTCOME))]]
 
     @property
     def _group_layers(self) -> list[list[pl.Expr]]:
@@ -610,5 +646,13 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
         schema = schema.collect_schema()
     keep = None if settled["keep"] is None else tuple(settled["keep"])
     columns = tuple(pl.Schema(schema).items())
-    details, any_role, lengths = settled["details"], settled["any_role"], settled["lengths"]
-    return Plan(loaded, columns, keep, details, any_role, lengths, strict=settled["strict"])
+    return Plan(
+        loaded,
+        columns,
+        keep,
+        settled["details"],
+        settled["any_role"],
+        settled["lengths"],
+        strict=settled["strict"],
+        outcome=settled["outcome"],
+    )

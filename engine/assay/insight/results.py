@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.aggregating.aggregate import RESULTS
+from assay.aggregating.aggregate import RESULTS, longest_label
+from assay.aggregating.outcomes import cut_off_expr, cut_off_sql, outcome_of_row_expr
 from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.readable import has_type, readable
@@ -21,7 +22,7 @@ from assay.expressions.shared_columns import exactly
 from assay.loading.formats.files import combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
-from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
+from assay.names import COMPLETION, CUT_OFF, FUNCTION, HIDDEN, NATIVE, OUTCOME, TASK_ID
 from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import forms_of
 from assay.spec.check import titled
@@ -120,7 +121,7 @@ class Result:
     @property
     def passed_through(self) -> tuple[str, ...]:
         """The columns that the rollouts brought."""
-        own = {*RESULTS, "verifier_fn"}
+        own = {*RESULTS, "verifier_fn", *((CUT_OFF, OUTCOME) if self.has_outcome else ())}
         return tuple(name for name in self.schema if name not in own and not name.startswith((_CHECK, _SCORE, "info/")))
 
     @property
@@ -149,6 +150,40 @@ class Result:
             return None if dtype is None else completion_text_expr(COMPLETION, dtype).str.len_chars().cast(pl.Int64)
         except ColumnsError:
             return None
+
+    @property
+    def has_outcome(self) -> bool:
+        """Whether it has the columns ``cut_off`` and ``outcome`` of the run, and not some of these names that its rollouts brought."""
+        return self._has_cut_off and self.schema.get(OUTCOME) == pl.String
+
+    @property
+    def _has_cut_off(self) -> bool:
+        may_be_own = not self.provenance or bool((self.provenance.get("settings") or {}).get(OUTCOME))
+        return may_be_own and self.schema.get(CUT_OFF) == pl.Boolean
+
+    def cut_off(self, schema: pl.Schema | None = None) -> pl.Expr | None:
+        """Return whether a rollout ended at a limit, null where that is unknown; None if no column says so.
+
+        The column of the run wins, then those of the rollouts; ``schema`` has more of them.
+        """
+        return pl.col(CUT_OFF) if self._has_cut_off else cut_off_expr(schema or self.schema)
+
+    @property
+    def cut_off_sql(self) -> str:
+        """The condition in SQL that a rollout ended at a limit."""
+        return CUT_OFF if self._has_cut_off else cut_off_sql(self.schema)
+
+    @property
+    def outcome(self) -> pl.Expr:
+        """One of ``OUTCOMES``: the column of the run, else made of the results."""
+        if self.has_outcome:
+            return pl.col(OUTCOME)
+        if "passed" not in self.schema:
+            hint = "Score the rollouts with Assay, or add a column: which rows pass."
+            raise InputError(f"{self.name}: no column `passed`, without which a row has no outcome.", hint)
+        columns = {name: pl.col(name) for name in RESULTS if name in self.schema}
+        columns |= {} if (ended := self.cut_off()) is None else {CUT_OFF: ended}
+        return outcome_of_row_expr(columns, self.labels)
 
     @cached_property
     def rows(self) -> int:
@@ -220,7 +255,7 @@ class Result:
 
     def label(self, line: str) -> str | None:
         """Return the longest label that a line of feedback or errors begins with; None for a line without."""
-        return _label(line, self.labels)
+        return longest_label(line, self.labels)
 
     def lines(self, column: str, where: pl.Expr | None = None) -> pl.DataFrame:
         """Count the distinct lines of ``feedback`` or ``error``, by check, on the rows for which a condition holds.
@@ -409,7 +444,7 @@ def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
     lines = texts.with_row_index("at").with_columns(line=pl.col("text").str.split("\n")).drop("text").explode("line")
     known = []
     for line in lines["line"].unique():
-        label = _label(line, labels)
+        label = longest_label(line, labels)
         known.append((line, None, line) if label is None else (line, labels[label], line[len(label) :]))
     table = pl.DataFrame(known, schema=dict.fromkeys(("line", "check", "text"), pl.String), orient="row")
     lines = lines.join(table, on="line", how="left", maintain_order="left").drop("line")
@@ -424,21 +459,12 @@ def labelled_lines(text: str | None, labels: Mapping[str, str]) -> list[tuple[st
     """Split one row's feedback or error into lines, each with its check; one without a label is part of the one before."""
     lines: list[tuple[str | None, str]] = []
     for line in text.split("\n") if text else ():
-        label = _label(line, labels)
+        label = longest_label(line, labels)
         if label is None and lines:
             lines[-1] = lines[-1][0], f"{lines[-1][1]}\n{line}"
         else:
             lines.append((None, line) if label is None else (labels[label], line[len(label) :]))
     return lines
-
-
-def _label(line: str, labels: Mapping[str, str]) -> str | None:
-    """Return the longest label that a line begins with: an id may hold ``: `` itself."""
-    at, label = line.find(": "), None
-    while at >= 0:
-        label = line[: at + 2] if line[: at + 2] in labels else label
-        at = line.find(": ", at + 1)
-    return label
 
 
 def names_of(value: Sequence[str] | str | None) -> tuple[str, ...]:

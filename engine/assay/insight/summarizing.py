@@ -1,4 +1,4 @@
-"""The summary of a result that is there already, and its means by group."""
+"""The summary of a result that is there already, its means by group, and what became of each row."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -42,10 +42,39 @@ def summarize(result: Any, *, by: Sequence[str] | str = ()) -> Summary:
     names = opened.keys([by] if isinstance(by, str) else by, "--by")
     summary = _numbers(opened)
     _count_lines(opened, summary)
+    if opened.has_outcome:
+        summary.count_outcomes(outcomes(opened))
     summary.out = None if opened.name == "the frame" else opened.name
     summary.root = str((opened.provenance.get("content") or {}).get("root") or "")
     summary.by = by_group(opened, names)
     return summary
+
+
+def outcomes(result: Any) -> pl.Series:
+    r"""Return the outcome of each row of a result, also of one that was scored without ``outcome``.
+
+    It is the first that holds: ``unscored``, no reward; ``pass``; ``error``, scoring it met one; ``truncated``, the rollout ended at a
+    limit, as its columns say (``finish_reason`` and others); ``not_found``, a check found nothing to compare, such as an answer in a
+    box; ``fail``. So ``pass`` and ``unscored`` are exactly the rows that passed and that have no reward.
+
+    Args:
+        result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
+
+    Returns:
+        A Series of String named ``outcome``, a value for each row, in order; the column of the result if it was scored with ``outcome``.
+
+    Raises:
+        InputError: The result cannot be read, or has no ``reward`` or no ``passed``.
+
+    Example:
+        >>> import assay
+        >>> spec = {"checks": [{"type": "equals", "value": "4", "on": ["boxed"]}]}
+        >>> rows = [{"completion": "4"}, {"completion": "4", "finish_reason": "length"}, {"completion": r"\boxed{5}"}]
+        >>> assay.outcomes(assay.score(rows, spec)).to_list()
+        ['not_found', 'truncated', 'fail']
+    """
+    opened = open_result(result)
+    return opened.collect(opened.frame.select(opened.outcome)).to_series()
 
 
 def _numbers(result: Result) -> Summary:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, Unpack
 
 import polars as pl
 
-from assay.aggregating.aggregate import reward_steps, run_passes_expr, verifier_steps
+from assay.aggregating.aggregate import RESULTS, reward_steps, run_passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, error_column, hidden, score_column
 from assay.aggregating.combining import OVERFLOW
+from assay.aggregating.outcomes import outcome_of_row_expr
 from assay.aggregating.pipeline import NO_CHECK, group_exprs, is_nullable, none_applies_expr
 from assay.checks.base import Check, Traits
 from assay.checks.groups import GROUPS, LengthScaled
@@ -30,7 +31,7 @@ from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, ScoreColumn, as_data, names_of, open_result
 from assay.insight.stats import finite, fixed_mean, fixed_sums
 from assay.loading.formats.reading import batches
-from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
+from assay.names import CUT_OFF, FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits, WhatIfOptions, documented
 from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import spec_of
@@ -464,7 +465,11 @@ def _new_result(change: _Change, rows: pl.LazyFrame) -> Result:
         elif name in of_scored:
             column = pl.when(scored).then(column)
         columns.append(column)
-    return replace(change.result, frame=rows.select(columns))
+    new = replace(change.result, frame=rows.select(columns))
+    if not new.has_outcome:
+        return new
+    columns_read = {name: pl.col(name) for name in (*RESULTS, CUT_OFF) if name in new.schema}
+    return replace(new, frame=new.frame.with_columns(outcome_of_row_expr(columns_read, new.labels)))
 
 
 def write_rewards(

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from assay.loading.formats.documents import form_of
 from assay.loading.formats.files import ENGINE_ERRORS, LINES, Cut, Files, combined, first_line, format_of, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, changed, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
-from assay.loading.presets.preset import NONE, Preset, PresetSource, laid_out, load_preset, matching
+from assay.loading.presets.preset import FINISH_REASON, NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.loading.presets.record_layout import Layout
 from assay.names import BAD, COMPLETION, HIDDEN
 from assay.options import ReadingOptions, documented, settle
@@ -94,11 +94,13 @@ class PresetChoice:
 
     Attributes:
         name: Name of the preset; ``""`` for none.
+        end: Column that gets the reason why a rollout ended, if the preset says where that is.
     """
 
     layout: Layout | None = None
     name: str = ""
     how: str = ""
+    end: str = ""
 
     def reading(self, reading: Reading, kind: str) -> Reading:
         """Return the options for a file of some format, before the layout is applied; with ``reshape``, its rows are rollouts."""
@@ -113,7 +115,8 @@ class PresetChoice:
         if not self.name and self.layout is None:
             return ""
         fields = () if self.layout is None else self.layout.fields
-        parts = [str(field) for field in fields if field.name in columns and not field.stays]
+        shown = [field for field in fields if field.name in columns and field.name != self.end]
+        parts = [str(field) for field in shown if not field.stays]
         if self.layout is not None and self.layout.each is not None:
             parts.append(f"a row for each element of `{self.layout.each}`")
         if self.layout is not None and self.layout.only is not None:
@@ -123,7 +126,9 @@ class PresetChoice:
         return f"{prefix}: {', '.join(parts) or 'the columns have the names that Assay reads'}"
 
 
-def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mapping[str, str]) -> PresetChoice:
+def choose(
+    sources: Sequence[Facts], preset: PresetSource | None, mapping: Mapping[str, str], end: str = ""
+) -> PresetChoice:
     """Choose how to read sources: as the preset that the caller names, else as the one whose signature all of them match."""
     named = None if preset is None or preset == NONE else load_preset(preset)
     chosen = _detected(sources) if preset is None else named
@@ -136,14 +141,15 @@ def choose(sources: Sequence[Facts], preset: PresetSource | None, mapping: Mappi
     is_sure = all(chosen.signature.fits(facts.outlines) for facts in sources)
     column = chosen.first_only
     first = [value for facts in sources for value in facts.first_of(column)] if column is not None else []
-    layout = laid_out(chosen, mapping, sure=is_sure, first=[*dict.fromkeys(first)], detected=named is None)
+    layout = laid_out(chosen, mapping, sure=is_sure, first=[*dict.fromkeys(first)], detected=named is None, end=end)
     kinds = {facts.kind for facts in sources}
     if len(kinds) > 1 and not layout.is_flat:
         raise InputError(
             f"The preset `{chosen.name}` cannot read {' and '.join(sorted(kinds))} files in one run.",
             "Score them separately.",
         )
-    return PresetChoice(layout, chosen.name, how)
+    has_end = any(field.name == end for field in layout.fields) and FINISH_REASON not in chosen.fields
+    return PresetChoice(layout, chosen.name, how, end if has_end else "")
 
 
 def _detected(sources: Sequence[Facts]) -> Preset | None:
@@ -294,10 +300,15 @@ def _shown(source: Any, error: OSError) -> str:
 
 
 def _arranged(
-    records: Rollouts, chosen: PresetChoice, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
+    records: Rollouts,
+    chosen: PresetChoice,
+    mapping: Mapping[str, str],
+    reshaped: Sequence[Any] | None = None,
+    ends: Collection[str] = (),
 ) -> Rollouts:
     for name in (*records.frame.collect_schema(), *mapping):
-        if name.startswith(HIDDEN) and not (name == BAD and (reshaped is not None or records.bad)):
+        is_ours = (name == BAD and (reshaped is not None or records.bad)) or name in ends
+        if name.startswith(HIDDEN) and not is_ours:
             raise InputError(
                 f"The column name `{name}` is reserved, as all that begin with `{HIDDEN}`.", "Rename the column."
             )
@@ -325,18 +336,21 @@ def _open_object(source: Any, reading: Reading) -> Rollouts:
     if isinstance(source, list | tuple):
         first = [row for row in source[:_PREVIEW_ROWS] if isinstance(row, Mapping)]
         facts = Facts(name, LINES.name, lambda: first)
-        chosen = choose([facts], preset, mapping)
+        chosen = choose([facts], preset, mapping, reading.end(FINISH_REASON))
         reading = chosen.reading(reading, LINES.name)
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
         frame = from_rows(rows, reading.mapping, reading.exact)
         outlines = None if reading.reshape is None else facts.outlines
-        return _arranged(Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),)), chosen, mapping, outlines)
+        return _arranged(
+            Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),)), chosen, mapping, outlines, [chosen.end]
+        )
     if isinstance(source, pl.LazyFrame):
         rollouts = Rollouts(source, (InputFile(name),))
     else:
         frame = table_of(source, mapping, reading.exact)
         rollouts = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
-    return _arranged(rollouts, choose([Facts(name, "ipc", lambda: rollouts.frame)], preset, mapping), mapping)
+    chosen = choose([Facts(name, "ipc", lambda: rollouts.frame)], preset, mapping, reading.end(FINISH_REASON))
+    return _arranged(rollouts, chosen, mapping)
 
 
 def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
@@ -381,7 +395,7 @@ def _open_files(
 ) -> Rollouts:
     names = names or {}
     probed, skipped = _probe_all(sources, reading)
-    choice = choose(probed, reading.preset, reading.mapping)
+    choice = choose(probed, reading.preset, reading.mapping, reading.end(FINISH_REASON))
     chosen = choice.reading(reading, probed[0].kind)
     fresh = [facts.path for facts in probed if facts.path and not (facts.file or facts.remote)]
     local = iter(open_each(fresh, chosen, names))
@@ -397,7 +411,9 @@ def _open_files(
     inputs += [InputFile(name, rows=0, skipped=reason) for name, reason in files.skipped]
     rollouts = Rollouts(files.scan(), tuple(inputs), files, notes=tuple(notes))
     outlines = None if chosen.reshape is None else [outline for facts in probed for outline in facts.outlines]
-    return _arranged(rollouts, choice, reading.mapping, outlines)
+    is_log = all(form_of(facts.path) == ".eval" for facts in probed if facts.path is not None)
+    ends = [choice.end, *([reading.end("stop_reason")] if is_log else [])]
+    return _arranged(rollouts, choice, reading.mapping, outlines, ends)
 
 
 def _probe_all(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Facts], list[tuple[str, str]]]:

@@ -38,7 +38,7 @@ from assay.writing.writers import ENDINGS, STDOUT, Writer
 
 def recorded_options() -> set[str]:
     """Return the names of the options that a footer has: those that decide what a result holds."""
-    return {*deciding(FileOptions), "keep", "details", "lengths", "limit"}
+    return {*deciding(FileOptions), "keep", "details", "lengths", "outcome", "limit"}
 
 
 def is_folder(out: object) -> bool:
@@ -110,9 +110,13 @@ class FileRun:
     def settings(self) -> dict[str, Any]:
         """The options that decide what the result holds, as JSON data."""
         settings: dict[str, Any] = {name: value for name, value in self.options.items() if name in recorded_options()}
-        preset = self.options["preset"]
-        plain = {"mapping": dict(self.options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
-        return settings | plain
+        preset, outcome = self.options["preset"], settings.pop("outcome")
+        plain = {
+            "mapping": dict(self.options["mapping"] or {}),
+            "preset": None if preset is None else as_data(preset, ends=outcome),
+        }
+        # without it, a footer is that of a run which knew no outcomes
+        return settings | plain | ({"outcome": True} if outcome else {})
 
     def task_table(self, source: Rollouts, provenance: Mapping[str, Any]) -> dict[str, str]:
         """Return the hash of a task table that is not known by its files, as an entry of the provenance; else nothing."""

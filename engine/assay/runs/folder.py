@@ -119,7 +119,8 @@ def _score_folder(job: Job, manifest: Manifest, engine: Engine, summary: Summary
         _begin(folder, manifest, overwrite=run.options["overwrite"])
         missing: list[Shard] = []
         for shard in manifest.shards:
-            if (counts := finished_counts(folder, manifest.run, shard)) is not None:
+            counts = finished_counts(folder, manifest.run, shard)
+            if counts is not None and not (job.plan.finds_outcomes and counts.rows > counts.outcomes.total()):
                 summary.merge(counts)
                 continue
             missing.append(shard)
@@ -139,6 +140,8 @@ def _score_folder(job: Job, manifest: Manifest, engine: Engine, summary: Summary
             )
         for shard in manifest.shards:  # in order, because sums of floats depend on it
             total.merge(read_counts(folder, shard))
+        if not job.plan.finds_outcomes:  # of some parts only, maybe
+            total.outcomes.clear()
         _finish(folder, manifest, total)
     return replace(total, told=summary.told, earlier=earlier, seconds=time.perf_counter() - started)
 

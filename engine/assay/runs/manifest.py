@@ -21,7 +21,7 @@ from assay.writing.footers import Described, Footer, text_beside
 from assay.writing.provenance import files_of
 
 _FORMAT = 1
-_IN_COLUMNS = ("keep", "details", "lengths", "limit")
+_IN_COLUMNS = ("keep", "details", "lengths", "outcome", "limit")
 """Settings that the columns tell, or that a run in parts cannot have."""
 
 _SHOWN = 60

@@ -34,7 +34,7 @@ from assay.writing.digests import seal_of
 from assay.writing.footers import read_provenance, result_files, scan_files
 from assay.writing.provenance import code_of, is_sealed, provenance_of, task_files_of
 
-_NOT_OF_THE_CONTENT = ("part_bytes",)
+_NOT_OF_THE_SCORES = ("part_bytes", "outcome")
 _FEEDBACK = "feedback"
 
 
@@ -86,7 +86,7 @@ def reusing(source: Rollouts, plan: Plan, run: FileRun) -> tuple[Rollouts, Plan,
         for verifier, spec in pairs
         if (verifier.id, spec.id) in taken
     ]
-    plan = Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role, plan.lengths, evaluated)
+    plan = replace(plan, schema=schema, evaluated=evaluated)
     return source, plan, {"reused": {"root": earlier.root, "checks": names}}
 
 
@@ -234,9 +234,7 @@ def _of_another_run(then: Mapping[str, Any], run: FileRun) -> str:
     for key, noun in (("assay_version", "Assay"), ("polars_version", "Polars")):
         if then.get(key) != now[key]:
             return f"made with {noun} {then.get(key)}, this is {now[key]}"
-    before, after = (
-        {k: v for k, v in side["settings"].items() if k not in _NOT_OF_THE_CONTENT} for side in (then, now)
-    )
+    before, after = ({k: v for k, v in side["settings"].items() if k not in _NOT_OF_THE_SCORES} for side in (then, now))
     name = next((name for name in {**before, **after} if before.get(name) != after.get(name)), "")
     if name:
         return f"made with another {name}: {short_json(before.get(name))} then, {short_json(after.get(name))} now"

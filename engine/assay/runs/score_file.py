@@ -1,7 +1,7 @@
 """Score from file to file: stream batches through one plan to a summary and an atomic writer."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,7 +16,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle
 from assay.runs.file_run import FileRun, is_folder, output_schema, stream
 from assay.scoring.in_memory import engine_errors, prepare, report, tell
-from assay.scoring.summary import Summary, pass_rate_gate, reward_gate
+from assay.scoring.summary import Gate, Summary, outcome_gate, pass_rate_gate, reward_gate
 from assay.spec.verifier import VerifierSource
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
@@ -56,8 +56,9 @@ def score_file(
         BadRowsError: There are more malformed lines than ``max_bad_rows`` allows; nothing is written.
         TooManyErrors: There are more scoring errors than ``max_errors`` allows; nothing is written, or no further parts.
         PartsError: Parts of a folder could not be scored; the others are complete.
-        FailedRunError: The run did not reach ``min_pass_rate`` or ``min_reward``. Or with ``strict``: a check broke on every row,
-            or every row has an error; without, this is a warning. The result is written.
+        FailedRunError: The run did not reach ``min_pass_rate`` or ``min_reward``, or exceeded ``max_not_found`` or
+            ``max_truncated``. Or with ``strict``: a check broke on every row, or every row has an error; without, this is a
+            warning. The result is written.
     """
     if isinstance(verifiers, Plan):
         raise UsageError(
@@ -94,18 +95,25 @@ def score_file(
             with closing_checks(loaded):
                 summary = _to_file(source, plan, run, taken)
     summary.errors_allowed = settled["max_errors"] is not None
-    if settled["min_pass_rate"] is not None:
-        least = read_share("--min-pass-rate", settled["min_pass_rate"])
-        counts_all = settled["min_pass_rate_of"] == "all"  # noqa: S105  (a share, not a password)
-        unscored = summary.rows - summary.scored if counts_all else 0
-        summary.gates.append(pass_rate_gate(least, summary.passed, summary.scored, unscored))
-    if settled["min_reward"] is not None:
-        summary.gates.append(reward_gate(settled["min_reward"], summary.mean_reward))
+    summary.gates += _gates(summary, settled)
     report(summary.failures, settled, summary.doubts)
     if summary.unmet and not settled["lenient"]:
         written = "Nothing was written" if out is None else "The result is written"
         raise FailedRunError("\n".join(summary.unmet), f"{written}.")
     return summary
+
+
+def _gates(summary: Summary, options: FileOptions) -> Iterator[Gate]:
+    if options["min_pass_rate"] is not None:
+        least = read_share("--min-pass-rate", options["min_pass_rate"])
+        counts_all = options["min_pass_rate_of"] == "all"  # noqa: S105  (a share, not a password)
+        unscored = summary.rows - summary.scored if counts_all else 0
+        yield pass_rate_gate(least, summary.passed, summary.scored, unscored)
+    if options["min_reward"] is not None:
+        yield reward_gate(options["min_reward"], summary.mean_reward)
+    for outcome, most in {"not_found": options["max_not_found"], "truncated": options["max_truncated"]}.items():
+        if most is not None:
+            yield outcome_gate(outcome, most, summary.outcomes[outcome], summary.scored)
 
 
 def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any]) -> Summary:

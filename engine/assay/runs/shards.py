@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 from polars.exceptions import PanicException
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from assay._version import __version__
 from assay.compiling.plan import Plan
@@ -63,6 +63,7 @@ class _Counts(StoredObject):
     total: float
     no_task: Count = 0
     unscored: dict[str, Count]
+    outcomes: dict[str, Count] = Field(default_factory=dict)
     checks: list[_CheckCounts]
 
 

@@ -106,8 +106,8 @@ def _compiled(
     key: Any = verifiers
     if not isinstance(verifiers, Plan):
         key = (tuple(schema.items()), _key(verifiers), _key({**options}))
-    elif keep is not None or not options["details"] or options["any_role"] or options["lengths"]:
-        fact = "keep, details, any_role, lengths: a plan is scored as it was compiled."
+    elif keep is not None or not options["details"] or options["any_role"] or options["lengths"] or options["outcome"]:
+        fact = "keep, details, any_role, lengths, outcome: a plan is scored as it was compiled."
         raise UsageError(fact, "Compile another plan.")
     with _LOCK:
         if key not in _PLANS:

@@ -18,6 +18,7 @@ from assay.checks.gold_faults import READS_ANSWER
 from assay.checks.golds import GoldCheck
 from assay.compiling.columns import (
     check_one_verifier,
+    counts_outcomes,
     exact_columns,
     named_columns,
     read_columns,
@@ -85,7 +86,9 @@ def score(
                 hint = "Give the verifier instead, or compile another plan."
                 raise UsageError(f"{name}: a plan is scored as it was compiled.", hint)
         with interruptible(), spooling():
-            source = open_rollouts(rollouts, reading_for(settled, verifiers.verifiers))
+            source = open_rollouts(
+                rollouts, reading_for({**settled, "outcome": verifiers.outcome}, verifiers.verifiers)
+            )
             if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
                 source = replace(source, frame=pl.LazyFrame(schema=dict(verifiers.schema)))
             return _scored(source, verifiers)
@@ -128,7 +131,16 @@ def prepare(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
     with engine_errors(source.files, caught=(OSError,)):
         schema = tuple(source.frame.collect_schema().items())
     keep = None if keep is None else tuple(keep)
-    plan = Plan(verifiers, schema, keep, options["details"], options["any_role"], options["lengths"])
+    plan = Plan(
+        verifiers,
+        schema,
+        keep,
+        options["details"],
+        options["any_role"],
+        options["lengths"],
+        outcome=options["outcome"],
+        counts_outcomes=counts_outcomes(options),
+    )
     return replace(source, notes=(*source.notes, *plan.notes, *_gold_notes(source, verifiers))), plan
 
 

@@ -7,14 +7,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from assay.aggregating.aggregate import RESULTS, reward, verdicts, verifier_score
+from assay.aggregating.aggregate import RESULTS, labels_of, reward, verdicts, verifier_score
 from assay.aggregating.columns import check_column, detail_columns, extra_column, extra_columns, score_column
+from assay.aggregating.outcomes import is_cut_off, outcome_of_row
 from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome_of, unscored
 from assay.checks.base import Outcome, Row, RowAwareCheck
 from assay.compiling.columns import read_paths, readable_row, text_columns
 from assay.compiling.plan import no_task
 from assay.expressions.completion import completion_text, no_text
-from assay.names import BAD, COMPLETION, LENGTH, TASK_FOUND, TASK_ID
+from assay.names import BAD, COMPLETION, CUT_OFF, LENGTH, OUTCOME, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
@@ -27,11 +28,17 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = F
 
 
 def score_rows(
-    rows: Iterable[Row], verifiers: Sequence[VerifierSpec], *, any_role: bool = False, lengths: bool = False
+    rows: Iterable[Row],
+    verifiers: Sequence[VerifierSpec],
+    *,
+    any_role: bool = False,
+    lengths: bool = False,
+    outcome: bool = False,
 ) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     texts = cache(partial(text_columns, verifiers))
     paths = read_paths(verifiers)
+    rows = [*rows]
     prepared = [_prepared(row, texts(tuple(row)), paths, any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
     _prefetch([row for row, reason in prepared if reason is None], verifiers)
@@ -41,6 +48,11 @@ def score_rows(
             # no check sees a row that has no text, or that could not be read
             unseen = row[COMPLETION] is None or row.get(BAD) is not None or failure(row) is not None
             result[LENGTH] = None if unseen else len(row[COMPLETION])
+    if outcome:
+        labels = labels_of(verifiers)
+        for result, row in zip(scored, rows, strict=True):
+            result[CUT_OFF] = is_cut_off(row)
+            result[OUTCOME] = outcome_of_row(result, labels)
     return scored
 
 

@@ -18,13 +18,15 @@ from assay.aggregating.columns import (
     reason_column,
     remark_column,
 )
+from assay.aggregating.outcomes import OUTCOMES
 from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.aggregating.templates import templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import clipped, counted, top
-from assay.names import FUNCTION, NATIVE
+from assay.names import FUNCTION, NATIVE, OUTCOME
 from assay.spec.verifier import CheckSpec, VerifierSpec
+from assay.system.quantities import RowLimit
 from assay.writing.documents import Document, Lines, Table, with_names
 from assay.writing.notebooks import Displayed
 from assay.writing.numbers import count, interval, number, percent, speed
@@ -43,21 +45,26 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Gate:
-    """A minimum that a run has to reach, and what it reached; a run that does not still writes its result.
+    """A minimum or a maximum that a run has to keep to, and what it reached; a run that does not still writes its result.
 
     Attributes:
         option: The option that asks for it.
-        limit: The minimum.
-        value: What the run reached; None if no row is scored.
-        met: Whether that is enough.
-        words: What the run did not reach, in words.
+        limit: The minimum or the maximum, as it is given if it is one of rows.
+        value: What the run reached: a share, a mean, or of a maximum rows; None if no row is scored.
+        met: Whether the run keeps to it.
+        words: What the run did not keep to, in words.
     """
 
     option: str
-    limit: float
+    limit: float | str
     value: float | None
     met: bool
     words: str
+
+    @property
+    def told(self) -> str:
+        """What the run did not keep to, as a line."""
+        return f"{'exceeded' if self.option.startswith('--max') else 'not reached'}: {self.words}"
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
@@ -82,6 +89,16 @@ def reward_gate(least: float, mean: float | None) -> Gate:
     met = mean is not None and (mean >= least or math.isclose(mean, least, rel_tol=_ROUNDING, abs_tol=1e-12))
     reached = "no row is scored" if mean is None else f"{mean:.6g}"
     return Gate("--min-reward", least, mean, met, f"mean reward: {reached}; --min-reward asks for {least:g}")
+
+
+def outcome_gate(outcome: str, most: int | str, rows: int, scored: int) -> Gate:
+    """Compare how many of the scored rows have an outcome with the most that may: a number, or a share such as ``"5%"``."""
+    option = f"--max-{outcome.replace('_', '-')}"
+    exceeded = RowLimit(option, most).exceeded(rows, scored)
+    value = rows / scored if scored else None
+    share = "" if value is None else f" ({100 * value:.6g}%)"
+    words = f"outcome {outcome}: {rows:,} of {counted(scored, 'scored row')}{share}; {option} allows {most}"
+    return Gate(option, most, rows, not exceeded, words)
 
 
 @dataclass
@@ -182,7 +199,8 @@ class Summary(Displayed):
         root: Digest of the content of the rewards, 64 hexadecimal digits; ``""`` if they are not one parquet file.
         skipped: Checks that did not run because their type is unknown, each with the reason.
         errors_allowed: Whether the caller has set a limit on the rows with an error, and the run kept to it.
-        gates: The minimums that the caller asked for, each with whether the run reached it.
+        gates: The minimums and maximums that the caller asked for, each with whether the run kept to it.
+        outcomes: Rows by outcome; empty where outcomes were not asked for.
         by: For a column, the means and pass rates of its values, with intervals: ``assay.insight.summarizing.by_group``.
     """
 
@@ -204,6 +222,7 @@ class Summary(Displayed):
     skipped: list[str] = field(default_factory=list)
     errors_allowed: bool = False
     gates: list[Gate] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
     by: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def _document(self) -> Document:
@@ -214,7 +233,14 @@ class Summary(Displayed):
         notes += [f"… {counted(more, 'more note')}"] if (more := len(self.notes) - _NOTES_SHOWN) > 0 else []
         head = f"{self.headline} · {speed(self.rows_per_second)}" if self.seconds else self.headline
         blocks = [
-            Lines([*self.troubles, *(f"warning: {doubt}" for doubt in self.doubts), head]),
+            Lines(
+                [
+                    *self.troubles,
+                    *(f"warning: {doubt}" for doubt in self.doubts),
+                    head,
+                    *filter(None, [self.outcome_line]),
+                ]
+            ),
             *([Table(columns, checks)] if checks else []),
             *([Lines(self._error_lines())] if self.errors else []),
             *(block for name, values in self.by.items() for block in _by_document(name, values)),
@@ -224,13 +250,19 @@ class Summary(Displayed):
 
     @property
     def troubles(self) -> list[str]:
-        """The problems and the minimums that were not reached, as lines; why a check is broken is known from a warning."""
+        """The problems, the minimums that were not reached and the maximums that were exceeded, as lines; why a check is broken is known from a warning."""
         known = tuple(f": {check.broken}" for check in self.checks if check.broken)
         problems = (
             next((problem.removesuffix(end) for end in known if problem.endswith(end)), problem)
             for problem in self.problems
         )
-        return [*(f"problem: {problem}" for problem in problems), *(f"not reached: {words}" for words in self.unmet)]
+        return [*(f"problem: {problem}" for problem in problems), *(gate.told for gate in self.gates if not gate.met)]
+
+    @property
+    def outcome_line(self) -> str:
+        """Rows by outcome in one line; ``""`` where outcomes were not asked for."""
+        shown = (f"{name} {count(self.outcomes[name])}" for name in OUTCOMES)
+        return f"outcomes: {' · '.join(shown)}" if self.outcomes else ""
 
     def _error_lines(self) -> list[str]:
         have, shown = "has" if self.errors == 1 else "have", top(self.unscored, _REASONS_SHOWN)
@@ -337,7 +369,7 @@ class Summary(Displayed):
 
     @property
     def unmet(self) -> list[str]:
-        """The minimums that the run did not reach, each with what it reached."""
+        """The minimums that the run did not reach and the maximums that it exceeded, each with what it reached."""
         return [gate.words for gate in self.gates if not gate.met]
 
     @property
@@ -376,6 +408,8 @@ class Summary(Displayed):
         self.passed += int(batch[hidden("passed")].sum())
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
+        if plan.finds_outcomes:
+            self.count_outcomes(batch[hidden(OUTCOME)])
         self.no_task += _without_task(batch[UNSCORED])
         for named, part in _named_parts(plan, batch):
             # one query counts all checks
@@ -392,18 +426,25 @@ class Summary(Displayed):
                 several = check.traits.separator and len(reasons)
                 _count(entry.reasons, reasons.str.split(check.traits.separator).explode() if several else reasons)
 
+    def count_outcomes(self, outcomes: pl.Series) -> None:
+        """Add the outcomes of rows."""
+        self.outcomes.update(dict.fromkeys(OUTCOMES, 0))
+        self.outcomes.update(dict(outcomes.value_counts(name="rows").iter_rows()))
+
     def merge(self, other: "Summary") -> None:
         """Add the numbers of the same run on other rows; ``told`` stays as it is."""
         for name in _COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         _add(self.unscored, other.unscored)
+        self.outcomes.update(other.outcomes)
         for check in other.checks:
             self.entry(check.id, check.type, check.weight).merge(check)
 
     def dump(self) -> dict[str, Any]:
         """Return the counts as JSON data, for ``load``."""
         numbers = {name: getattr(self, name) for name in _COUNTED}
-        return numbers | {"unscored": self.unscored, "checks": [vars(check) for check in self.checks]}
+        outcomes = {"outcomes": self.outcomes} if self.outcomes else {}
+        return numbers | outcomes | {"unscored": self.unscored, "checks": [vars(check) for check in self.checks]}
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> "Summary":
@@ -417,7 +458,9 @@ class Summary(Displayed):
             for check in dumped["checks"]
         ]
         numbers = {name: dumped[name] for name in _COUNTED if name != "no_task"}
-        return cls(checks, [], unscored=Counter(dumped["unscored"]), no_task=dumped.get("no_task", 0), **numbers)
+        unscored, outcomes = (Counter[str](dumped.get(name, {})) for name in ("unscored", "outcomes"))
+        no_task = dumped.get("no_task", 0)
+        return cls(checks, [], unscored=unscored, outcomes=outcomes, no_task=no_task, **numbers)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
@@ -429,6 +472,7 @@ class Summary(Displayed):
             "warnings": self.doubts,
             "more_unscored_reasons": len(self.unscored) - len(unscored),
             "by": self.by,
+            "outcomes": {name: self.outcomes[name] for name in OUTCOMES if self.outcomes},
         }
         return {
             **numbers,

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.aggregating.outcomes import SIGNS
 from assay.errors import InputError, UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
 from assay.insight.exporting.prompts import Prompts, messages_of
@@ -18,7 +19,6 @@ from assay.insight.probes import GOLDS
 from assay.insight.reports.showing import condition
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION, HIDDEN
-from assay.scoring.outcomes import SIGNS, cut_off
 from assay.writing.provenance import files_of
 
 _REASONING = ("reasoning", "reasoning_content")
@@ -178,7 +178,7 @@ class Source:
         columns = {"reward": pl.col("reward"), "passed": pl.col("passed"), "error": error}
         if self.reads_text:
             is_blank = self.text.str.contains(r"[^\s\x1c-\x1f]").not_()
-            ended = cut_off(schema)
+            ended = self.result.cut_off(schema)
             columns |= {
                 "truncated": pl.lit(value=False) if ended is None else ended.fill_null(value=False),
                 "blank": is_blank.fill_null(value=True),

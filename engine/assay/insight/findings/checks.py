@@ -12,10 +12,8 @@ from assay.insight.findings.facts import Facts, Outlier, Tally
 from assay.insight.findings.finding import Finding, Selection, is_not, line_of_template
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
 from assay.insight.findings.words import name
+from assay.steps.subject import NOTHING
 from assay.writing.numbers import count, percent
-
-NOTHING = "found nothing: "
-"""What the reason of a check begins with that finds nothing to compare."""
 
 NO_REASON = "no reason is given"
 """In place of a template, of rows without a reward and an error."""

@@ -16,8 +16,8 @@ from assay.insight.findings.finding import Finding
 from assay.insight.findings.limits import FEW_ROWS, LIMITS, MOST_FINDINGS
 from assay.insight.findings.texts import Texts, texts_of
 from assay.insight.results import Result, ScoreColumn, open_result
-from assay.scoring.outcomes import cut_off
 from assay.scoring.summary import Summary
+from assay.steps.subject import NOTHING
 
 _Kind = Callable[[Facts], Iterator[Finding]]
 
@@ -97,7 +97,7 @@ def facts_of(
     tallies = _with_errors(_with_nothing(result, tallies, feedback), errors)
     facts = Facts(columns.rows, columns.scored, tallies, errors, unscored, columns, pairs=pairs, step=step)
     texts = texts_of(columns, tallies, facts.model, rollouts, shown) if text else Texts()
-    is_cut = cut_off(result.schema)
+    is_cut = result.cut_off()
     ended = (
         None
         if is_cut is None
@@ -140,13 +140,13 @@ def _with_errors(tallies: Iterable[Tally], errors: Mapping[tuple[str, str], int]
 
 def _with_nothing(result: Result, tallies: Sequence[Tally], feedback: pl.DataFrame) -> list[Tally]:
     """Add which rows fail a check because it finds nothing."""
-    nothing = feedback.filter(pl.col("text").str.starts_with(checks.NOTHING))
-    words = pl.col("text").str.slice(len(checks.NOTHING))
+    nothing = feedback.filter(pl.col("text").str.starts_with(NOTHING))
+    words = pl.col("text").str.slice(len(NOTHING))
     counts = nothing.group_by("check").agg(pl.col("rows").sum(), words.sort_by("rows", descending=True).first())
     often = {check: text for check, rows, text in counts.iter_rows() if rows >= LIMITS["not_found"]["rows"]}
     lines = pl.lit("\n") + exactly("feedback").cast(pl.String).fill_null("")
     begins = {
-        tally.place: lines.str.contains(f"\n{tally.check.name}: {checks.NOTHING}", literal=True)
+        tally.place: lines.str.contains(f"\n{tally.check.name}: {NOTHING}", literal=True)
         for tally in tallies
         if tally.check.name in often
     }

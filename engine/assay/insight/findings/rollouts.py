@@ -16,7 +16,6 @@ from assay.insight.findings.limits import LIMITS, MOST_ROWS
 from assay.insight.findings.words import name
 from assay.insight.wires import correlation_of_length
 from assay.names import COMPLETION
-from assay.scoring.outcomes import cut_off_sql
 from assay.writing.numbers import change, count, number, percent
 
 _SCORED = Selection(where=("reward IS NOT NULL",))
@@ -44,7 +43,7 @@ def truncated(facts: Facts) -> Iterator[Finding]:
                 f"{words.share(rows.height, facts.rows)} ended at a limit{words.of_model(facts.model_of(rows))}.",
                 f"Their mean reward differs by {change(gap)} from that of the others.",
             ],
-            selection=Selection(where=(cut_off_sql(facts.columns.result.schema),)),
+            selection=Selection(where=(facts.columns.result.cut_off_sql,)),
         )
 
 

@@ -18,8 +18,11 @@ _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage"
 """Fields of a sample that are most of its bytes, and no part of a rollout."""
 
 
-def read_inspect_log(path: Path, name: str, limit: int) -> RecordDocument:
-    """Return the samples of a log, as ``sample_columns`` has them, with ``id``, which is the ``task_id``, and ``epoch``."""
+def read_inspect_log(path: Path, name: str, limit: int, end: str = "") -> RecordDocument:
+    """Return the samples of a log, as ``sample_columns`` has them, with ``id``, which is the ``task_id``, and ``epoch``.
+
+    ``end`` names the column with the reason why the last message of a sample ended, if there is to be one.
+    """
     shown = shown_path(name)
     try:
         from inspect_ai.log import read_eval_log
@@ -35,6 +38,7 @@ def read_inspect_log(path: Path, name: str, limit: int) -> RecordDocument:
             records = []
             for sample in log.samples or ():
                 record = {"task_id": str(sample.id)} | sample_columns(sample) | {"id": sample.id, "epoch": sample.epoch}
+                record |= {end: _stop_reason(sample)} if end else {}
                 failed = {} if sample.error is None else {"completion": None, "error": sample.error.message}
                 records.append(record | failed)
     except InputError:
@@ -93,6 +97,10 @@ def _completion(sample: Any) -> str | list[dict[str, Any]] | None:
     messages = [_message(message) for message in sample.messages]
     spoken = [message["content"] for message in messages if message["role"] == "assistant"]
     return messages if spoken[-1] == text else [*messages, {"role": "assistant", "content": text}]
+
+
+def _stop_reason(sample: Any) -> str | None:
+    return None if sample.output is None or not sample.output.choices else str(sample.output.stop_reason)
 
 
 def _message(message: Any) -> dict[str, Any]:

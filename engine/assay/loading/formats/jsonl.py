@@ -99,7 +99,7 @@ class LineSource:
         if self.form == ".eval":
             from assay.loading.formats.inspect_log import read_inspect_log
 
-            return read_inspect_log(self.path, self.name, self._most(self.stamp[0]))
+            return read_inspect_log(self.path, self.name, self._most(self.stamp[0]), self.reading.end("stop_reason"))
         data = self._whole()
         if self.form == ".json":
             return read_json(data, self.name)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import polars.selectors as cs
@@ -45,6 +45,7 @@ class Reading:
         memory_limit: Bytes of memory to work in; None for the default.
         known: Columns that checks read, for guesses at misspelt names.
         exact: Columns in which each row keeps its own value, whatever the other rows have, unless the file types them.
+        ends: Whether presets also give why a rollout ended: ``shown`` as a column that passes through, ``hidden`` as one that does not.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +63,11 @@ class Reading:
     known: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
+    ends: Literal["", "shown", "hidden"] = ""
+
+    def end(self, name: str) -> str:
+        """Return the name of the column that says why a rollout ended; ``""`` where it is not asked for."""
+        return {"shown": name, "hidden": HIDDEN + name}.get(self.ends, "")
 
     def refuse_bomb(self, path: Path, size: int, packed: int | None = None) -> None:
         """Refuse a file that is too large when read, or grows too much."""

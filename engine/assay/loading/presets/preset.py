@@ -23,6 +23,9 @@ from assay.values.paths import is_path, kind_of, parse
 NONE = "none"
 """The value for no preset: the file is read as it is."""
 
+FINISH_REASON = "finish_reason"
+"""The column that says why a rollout ended, and the field of presets that says where it is."""
+
 PresetSource = str | FilePath | Mapping[str, Any]
 """A name, a file, or the content of such a file."""
 
@@ -109,6 +112,9 @@ class Preset(_Strict):
     drop: tuple[str, ...] = ()
     unscored: tuple[Unscored, ...] = ()
     first_only: str | None = None
+    finish_reason: _Path | None = Described(
+        default=None, description="why the rollout ended; the column finish_reason, with --outcome"
+    )
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -119,7 +125,8 @@ class Preset(_Strict):
     def described(self) -> list[str]:
         """Return its mapping as ``name=path`` texts, without columns that keep their names."""
         fields = (Field(name, _sources(value)) for name, value in self.fields.items())
-        return [str(field) for field in fields if not field.stays]
+        end = [] if self.finish_reason is None else [f"{FINISH_REASON}={self.finish_reason}, with --outcome"]
+        return [*(str(field) for field in fields if not field.stays), *end]
 
 
 def _sources(value: str | Extract | tuple[str | Extract, ...]) -> tuple[ValueSource, ...]:
@@ -167,9 +174,12 @@ def load_preset(source: PresetSource) -> Preset:
     return preset
 
 
-def as_data(source: PresetSource) -> Any:
-    """Return a preset as plain data, to compare with a later run."""
-    return NONE if source == NONE else load_preset(source).model_dump(mode="json", exclude_defaults=True)
+def as_data(source: PresetSource, *, ends: bool = True) -> Any:
+    """Return a preset as plain data, to compare with a later run; ``ends`` tells whether it reads why rollouts ended."""
+    unread = set() if ends else {FINISH_REASON}
+    return (
+        NONE if source == NONE else load_preset(source).model_dump(mode="json", exclude_defaults=True, exclude=unread)
+    )
 
 
 def _read(text: str, where: str) -> Preset:
@@ -258,9 +268,12 @@ def laid_out(
     sure: bool = True,
     first: Sequence[Any] = (),
     detected: bool = False,
+    end: str = "",
 ) -> Layout:
-    """Return the layout of a preset, overridden by the user's mapping."""
+    """Return the layout of a preset, overridden by the user's mapping; ``end`` names a column for the reason why a rollout ended."""
     fields = {} if preset is None else {name: Field(name, _sources(source)) for name, source in preset.fields.items()}
+    if preset is not None and end and preset.finish_reason is not None and FINISH_REASON not in mapping:
+        fields[end] = Field(end, _sources(preset.finish_reason))
     if not sure and "completion" in fields:
         fields["completion"] = Field("completion", fields["completion"].sources, required=True)
     of_preset = dict(fields)

@@ -1,0 +1,119 @@
+"""What became of each row: the worked cases, results of every kind, and what counts them."""
+
+import json
+from functools import cache
+
+import polars as pl
+import pytest
+from cases import DATA, each
+
+import assay
+
+GOLDENS = DATA / "datasets_goldens.json"
+needs_goldens = pytest.mark.skipif(not GOLDENS.exists(), reason="the worked cases are not part of the project")
+
+
+@cache
+def goldens():
+    return json.loads(GOLDENS.read_text("utf-8"))["outcome"]
+
+
+@needs_goldens
+@pytest.mark.parametrize("case", goldens()["score"] if GOLDENS.exists() else [])
+def test_a_worked_case_from_rows_to_a_summary(case, tmp_path):
+    frame = assay.score(case["rows"], case["spec"], outcome=True)
+    assert [frame[name].to_list() for name in ("cut_off", "outcome")] == [case["cut_off"], case["outcome"]]
+    plain = assay.score(case["rows"], case["spec"])
+    assert plain.equals(frame.drop("cut_off", "outcome"))
+    summary = assay.score_file(case["rows"], case["spec"], tmp_path / "out.parquet", outcome=True)
+    for result in (plain, frame, plain.lazy(), tmp_path / "out.parquet"):
+        assert assay.outcomes(result).to_list() == case["outcome"]
+    counts = dict.fromkeys(("pass", "fail", "not_found", "truncated", "error", "unscored"), 0) | case["counts"]
+    for counted in (summary, assay.summarize(frame), assay.summarize(tmp_path / "out.parquet")):
+        assert counted.as_json()["outcomes"] == counts
+        assert f"outcomes: pass {counts['pass']} · fail {counts['fail']} ·" in counted.document().markdown()
+    assert "outcomes" not in assay.summarize(plain).as_json()
+
+
+@needs_goldens
+def test_the_worked_results_without_provenance():
+    derived = goldens()["derived"]
+    assert assay.outcomes(pl.DataFrame(derived["rows"], infer_schema_length=None)).to_list() == derived["outcome"]
+
+
+SPEC = {"id": "v", "checks": [{"id": "box", "type": "equals", "value": "4", "on": ["boxed"]}]}
+ROWS = [
+    {"completion": r"\boxed{4}"},
+    {"completion": "4"},
+    {"completion": "4", "finish_reason": "length"},
+    {"completion": None},
+]
+FOUND = ["pass", "not_found", "truncated", "unscored"]
+
+
+def test_columns_of_these_names_that_rollouts_bring_are_kept_and_are_no_outcomes(tmp_path):
+    rows = [row | {"outcome": "pass", "cut_off": True} for row in ROWS]
+    frame = assay.score(rows, SPEC, outcome=True)
+    assert frame["outcome"].to_list() == FOUND
+    assert frame["prior_outcome"].to_list() == ["pass"] * 4
+    assert frame["prior_cut_off"].to_list() == [True] * 4
+    assay.score_file(rows, SPEC, tmp_path / "out.parquet")
+    assert assay.outcomes(tmp_path / "out.parquet").to_list() == FOUND
+
+
+def test_columns_of_the_run_win(tmp_path):
+    frame = assay.score(ROWS, SPEC, outcome=True)
+    assert assay.outcomes(frame.drop("feedback", "finish_reason")).to_list() == FOUND
+    assert assay.outcomes(frame.drop("outcome").with_columns(cut_off=False)).to_list() == ["pass", "not_found", "not_found", "unscored"]  # fmt: skip
+    assay.score_file(ROWS, SPEC, tmp_path / "out.parquet", outcome=True, keep=[], details=False)
+    assert assay.outcomes(tmp_path / "out.parquet").to_list() == FOUND
+    assert assay.read_provenance(tmp_path / "out.parquet")["settings"]["outcome"] is True
+    assay.score_file(ROWS, SPEC, tmp_path / "plain.parquet")
+    assert "outcome" not in assay.read_provenance(tmp_path / "plain.parquet")["settings"]
+
+
+def test_a_result_without_passed_has_no_outcomes():
+    with pytest.raises(assay.InputError, match="no column `passed`"):
+        assay.outcomes(pl.DataFrame({"reward": [1.0]}))
+
+
+def test_they_are_not_compared_and_a_verification_makes_them_again(tmp_path):
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "in.parquet")
+    for name, outcome in (("with", True), ("without", False)):
+        out = tmp_path / f"{name}.parquet"
+        assay.score_file(tmp_path / "in.parquet", SPEC, out, outcome=outcome, keep=["completion", "finish_reason"])
+    with_them, without = tmp_path / "with.parquet", tmp_path / "without.parquet"
+    assert assay.verify(with_them).intact
+    assert assay.diff(with_them, without).changed == 0
+    other = pl.read_parquet(with_them).with_columns(cut_off=None, outcome=pl.lit("fail"))
+    assert assay.diff(pl.read_parquet(with_them), other.cast({"cut_off": pl.Boolean})).changed == 0
+    assert without.stat().st_size < with_them.stat().st_size
+
+
+@each("earlier", [True, False])
+def test_a_run_that_reuses_scores_is_the_full_run(tmp_path, earlier):
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "in.parquet")
+    first, full, reused = (tmp_path / f"{name}-{earlier}.parquet" for name in ("first", "full", "reused"))
+    changed = {"id": "v", "passThreshold": 0, "checks": [*SPEC["checks"], {"type": "contains", "value": "4"}]}
+    assay.score_file(tmp_path / "in.parquet", SPEC, first, outcome=earlier)
+    made = [
+        assay.score_file(tmp_path / "in.parquet", changed, out, outcome=True, reuse=reuse)
+        for out, reuse in ((full, None), (reused, first))
+    ]
+    assert made[0].root == made[1].root
+    assert any("1 of 2 checks reused" in note for note in made[1].notes)
+    assert pl.read_parquet(reused)["outcome"].to_list() == ["pass"] * 3 + ["unscored"]
+
+
+def test_other_weights_make_outcomes_anew(tmp_path):
+    from assay.insight.whatifs import write_rewards
+
+    spec = {"id": "v", "checks": [*SPEC["checks"], {"id": "four", "type": "contains", "value": "4"}]}
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "in.parquet")
+    first, whatif, full = (tmp_path / f"{name}.parquet" for name in ("first", "whatif", "full"))
+    assay.score_file(tmp_path / "in.parquet", spec, first, outcome=True)
+    root = write_rewards(first, whatif, drop=["box"])
+    edited = {"id": "v", "checks": [{**spec["checks"][0], "weight": 0}, spec["checks"][1]]}
+    assert root == assay.score_file(tmp_path / "in.parquet", edited, full, outcome=True).root
+    assert pl.read_parquet(first)["outcome"].to_list() == FOUND
+    assert assay.outcomes(whatif).to_list() == ["pass"] * 3 + ["unscored"]
