@@ -71,6 +71,19 @@ SAMPLES = [
 REWARDS = [1.0, 0.25, 0.75, None, None]
 
 
+def test_a_log_says_with_outcomes_why_its_samples_ended(tmp_path):
+    samples = [sample("a", "4", "It is 5."), sample("b", "4", "It is 4."), sample("c", "4", None)]
+    for one, reason in zip(samples, ("max_tokens", "stop"), strict=False):
+        one.output.choices[0].stop_reason = reason
+    path = tmp_path / "log.eval"
+    write_eval_log(log_of(samples), str(path))
+    frame, plain = assay.score(path, SPEC, outcome=True), assay.score(path, SPEC)
+    assert frame["stop_reason"].to_list() == ["max_tokens", "stop", None]
+    assert frame["outcome"].to_list() == ["truncated", "pass", "unscored"]
+    assert plain.equals(frame.drop("stop_reason", "cut_off", "outcome"))
+    assert assay.score_file(path, SPEC, max_truncated=1).outcomes["truncated"] == 1
+
+
 def test_a_log_is_scored_by_the_scorer():
     scored = score(log_of(SAMPLES), inspect(SPEC), display="none")
     scores = [each.scores["math"] for each in scored.samples]

@@ -99,6 +99,56 @@ def test_the_command_ends_with_the_code_and_says_why(tmp_path, monkeypatch, opti
     assert Path("out.parquet").exists() is (code != 2 and "--max-errors" not in options)
 
 
+ENDED = [
+    {"completion": text, "finish_reason": end}
+    for text, end in ((r"\boxed{4}", "length"), ("4", "length"), ("4", "stop"), (r"\boxed{5}", None), (None, "length"))
+]
+BOXED = {"id": "v", "checks": [{"id": "box", "type": "equals", "value": "4", "on": ["boxed"]}]}
+
+
+@each(
+    ("options", "code", "told"),
+    [
+        (
+            "--max-truncated 1 --max-not-found 1",
+            0,
+            "outcomes: pass 1 · fail 1 · not_found 1 · truncated 1 · error 0 · unscored 1",
+        ),
+        ("--max-truncated 0", 3, "exceeded: outcome truncated: 1 of 4 scored rows (25%); --max-truncated allows 0"),
+        ("--max-not-found 24%", 3, "exceeded: outcome not_found: 1 of 4 scored rows (25%); --max-not-found allows 24%"),
+        ("--max-not-found 25%", 0, "outcomes: "),
+        ("--max-truncated 0 --lenient --json", 3, "exceeded: outcome truncated"),
+        ("--max-truncated x", 2, "--max-truncated x: expected a number of rows or a percentage."),
+    ],
+)
+def test_too_many_rows_of_an_outcome_end_with_3_and_add_no_columns(tmp_path, monkeypatch, options, code, told):
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ENDED))
+    Path("v.json").write_text(json.dumps(BOXED))
+    for out in ("out.parquet", "out/"):
+        command = f"score in.jsonl --spec v.json --out {out} --overwrite --no-isolate {options}"
+        done = CliRunner().invoke(app, command.split(), env={"COLUMNS": "160"})
+        assert (done.exit_code, told in done.stderr) == (code, True), done.output
+    if code != 2:
+        names = ["finish_reason", "reward", "passed", "feedback", "error", "score/v", "check/v/box"]
+        assert list(pl.read_parquet_schema("out.parquet")) == names
+
+
+def test_a_folder_counts_outcomes_of_parts_that_were_written_without(tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in ENDED))
+    options = {"isolate": False, "part_bytes": 100}
+    plain = assay.score_file(source, BOXED, f"{tmp_path}/out/", **options)
+    assert not plain.outcomes
+    counted = assay.score_file(source, BOXED, f"{tmp_path}/out/", max_truncated=1, **options)
+    assert list(counted.as_json()["outcomes"].values()) == [1, 1, 1, 1, 0, 1]
+    assert not assay.score_file(source, BOXED, f"{tmp_path}/out/", **options).outcomes
+    with pytest.raises(assay.FailedRunError, match="outcome truncated: 1 of 4 scored rows"):
+        assay.score_file(source, BOXED, f"{tmp_path}/out/", max_truncated=0, **options)
+    with pytest.raises(assay.UsageError, match="column cut_off"):
+        assay.score_file(source, BOXED, f"{tmp_path}/out/", outcome=True, **options)
+
+
 TASKS = [{"task_id": "z", "metadata": {}}]
 LOST = "no rollout finds its task: task_id t is not in the task table (4 rows)"
 
