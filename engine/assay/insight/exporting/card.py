@@ -1,7 +1,7 @@
 """The card of a training set: what was made, of what, by which settings, and what was left out."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -19,17 +19,12 @@ _FEW_PAIRS, _LOPSIDED = 20, 0.4
 
 
 def card_of(
-    rows: Rows, frame: pl.DataFrame, chosen: pl.DataFrame, settings: Settings, units: Sequence[str], notes: list[str]
+    rows: Rows, frame: pl.DataFrame, chosen: pl.DataFrame, settings: Settings, units: pl.Series, notes: list[str]
 ) -> dict[str, Any]:
     """Return the card, and add to the notes what the user should know of the examples."""
     reasons = dict(frame.group_by("reason").len().sort("reason").iter_rows())
     used = reasons.pop(0, 0)
-    unit = (
-        pl.Series(units, dtype=pl.String).gather(frame["task"].gather(chosen["at"]))
-        if len(units)
-        else pl.Series([], dtype=pl.String)
-    )
-    sides = chosen.select("side", unit=unit)
+    sides = chosen.select("side", unit=units.gather(frame["task"].gather(chosen["at"])))
     card: dict[str, Any] = {
         "export": 1,
         "recipe": dict(settings),
@@ -56,7 +51,7 @@ def _source(result: Any) -> dict[str, Any]:
 
 
 def _pass_rates(frame: pl.DataFrame) -> dict[str, int]:
-    groups = frame.filter(pl.col("n") >= 1).group_by("group").agg(pl.col("n", "c").first())
+    groups = frame.select("group", "n", "c").filter(pl.col("n") >= 1).group_by("group").agg(pl.col("n", "c").first())
     rate = pl.col("c") / pl.col("n")
     inner = pl.sum_horizontal(rate >= edge for edge in (0.2, 0.4, 0.6, 0.8)) + 1
     bins = groups.select(pl.when(rate == 0).then(0).when(rate == 1).then(6).otherwise(inner).alias("bin"))["bin"]

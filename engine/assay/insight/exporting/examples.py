@@ -29,15 +29,14 @@ _KEPT = HIDDEN + "kept/"
 
 
 def identity(rows: Rows) -> list[pl.Expr]:
-    """Return the columns that say which row it is, of a frame with ``result``, ``row`` and ``task``."""
+    """Return the columns that say which row it is, of a frame with ``at`` and ``task``."""
     roots = [(source.result.provenance.get("content") or {}).get("root") for source in rows.sources]
-    tasks = pl.Series([*rows.tasks.numbers], dtype=pl.String)
-    root = pl.lit(pl.Series(roots, dtype=pl.String)).gather(pl.col("result"))
-    task = pl.lit(tasks).gather(pl.col("task")) if len(tasks) else pl.lit(None, pl.String)
+    result, row = rows.place(pl.col("at"))
+    task = pl.lit(rows.tasks).gather(pl.col("task")) if len(rows.tasks) else pl.lit(None, pl.String)
     return [
-        pl.col("result").cast(pl.Int64).alias("assay_result"),
-        pl.col("row").cast(pl.Int64).alias("assay_row"),
-        root.alias("assay_root"),
+        result.cast(pl.Int64).alias("assay_result"),
+        row.cast(pl.Int64).alias("assay_row"),
+        pl.lit(pl.Series(roots, dtype=pl.String)).gather(result).alias("assay_root"),
         task.alias("assay_task"),
     ]
 
@@ -55,7 +54,7 @@ def columns_of(settings: Settings, rows: Rows, keep: Sequence[str]) -> dict[str,
         else:
             trace["assay_reward"] = pl.col("reward")
         if recipe == "dpo":
-            trace["assay_rejected_row"] = pl.col("rejected_row").cast(pl.Int64)
+            trace["assay_rejected_row"] = rows.place(pl.col("other"))[1].cast(pl.Int64)
             trace["assay_rejected_reward"] = pl.col("rejected_reward")
     for name in keep:
         dtypes = [source.whole.schema[name] for source in rows.sources]
@@ -103,12 +102,11 @@ def examples(
 def _joined(chosen: pl.DataFrame, store: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
     texts = store.drop("place")
     ready = chosen.join(texts, on="at", how="left", maintain_order="left")
-    facts = frame[chosen["at"]].select("result", "row", "task", "reward", label=pl.col("passed"))
-    ready = ready.hstack(facts)
+    ready = ready.hstack(frame.select("task", "reward", label="passed")[chosen["at"]])
     if "other" in chosen.columns:
         other = texts.select(pl.col("at").alias("other"), pl.col("completion").alias("rejected"))
         ready = ready.join(other, on="other", how="left", maintain_order="left")
-        ready = ready.hstack(frame[chosen["other"]].select(rejected_row="row", rejected_reward="reward"))
+        ready = ready.hstack(frame.select(rejected_reward="reward")[chosen["other"]])
     return ready
 
 

@@ -15,7 +15,7 @@ from assay.insight.exporting.card import card_document, card_of, headline
 from assay.insight.exporting.examples import columns_of, examples, identity
 from assay.insight.exporting.files import places_of, write
 from assay.insight.exporting.rows import Asking, Rows, read
-from assay.insight.exporting.rules import REASONS, first_rules
+from assay.insight.exporting.rules import REASONS, details, first_rules
 from assay.insight.exporting.settings import Settings, settled
 from assay.insight.exporting.split import is_validation, units_of
 from assay.insight.exporting.targets import layout_of
@@ -25,7 +25,8 @@ from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
 _ROWS_AT_ONCE = 1 << 16
-_SIDE = pl.Enum(["train", "validation"])
+_SIDES = {False: "train", True: "validation"}
+_SIDE = pl.Enum([*_SIDES.values()])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,11 +145,11 @@ def make(
     columns_of(settings, rows, asking.keep)
     _refuse_policies(rows, asking)
     frame, chosen = _selected(rows, settings)
-    units = units_of(rows.frame, [*rows.tasks.numbers], rows.prompts.units)
-    task = frame["task"].gather(chosen["at"])
-    held_out = [is_validation(unit, settings["validation"], settings["seed"]) for unit in units]
-    side = pl.when(pl.Series(held_out, dtype=pl.Boolean).gather(task) if held_out else pl.lit(value=False))
-    chosen = chosen.with_columns(side=side.then(pl.lit("validation")).otherwise(pl.lit("train")).cast(_SIDE))
+    units = units_of(rows.frame, rows.tasks, rows.units)
+    share, seed = settings["validation"], settings["seed"]
+    held_out = pl.Series([share > 0 and is_validation(unit, share, seed) for unit in units], dtype=pl.Boolean)
+    side = held_out.gather(frame["task"].gather(chosen["at"])).replace_strict(_SIDES, return_dtype=_SIDE)
+    chosen = chosen.with_columns(side=side)
     if settings.get("order", "row") != "row":
         notes.append("trainers shuffle: TRL by shuffle_dataset, verl by data.shuffle")
     if settings["validation"] and chosen["side"].n_unique() == 1:
@@ -157,7 +158,7 @@ def make(
         )
     lacks = _lacks(rows, settings, asking, chosen.height, min_examples)
     card = card_of(rows, frame, chosen, settings, units, notes)
-    excluded = _excluded(rows, frame)
+    excluded = _excluded(rows, frame, settings)
     made = examples(rows, frame, chosen, settings, asking.keep)
     parts: dict[str, Any] = {}
     if places is None:
@@ -171,13 +172,17 @@ def make(
     return Export(card, tuple(notes), lacks, parts, schema)
 
 
-def _excluded(rows: Rows, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _excluded(rows: Rows, frame: pl.DataFrame, settings: Settings) -> Iterator[pl.DataFrame]:
     """Yield the rows that are not used, in order."""
-    reason = pl.col("reason").replace_strict(dict(enumerate(REASONS)), return_dtype=pl.String)
-    columns = [*identity(rows), pl.col("reward").alias("assay_reward"), reason, pl.col("detail")]
+    columns = [pl.col("at"), *identity(rows), pl.col("reward").alias("assay_reward")]
+    words = details(rows, settings)
     for start in range(0, max(1, frame.height), _ROWS_AT_ONCE):
         some = frame.slice(start, _ROWS_AT_ONCE)
-        yield some.filter(pl.col("reason") > 0).select(columns)
+        parts = [some.clear().select(*columns, reason=pl.lit(None, pl.String), detail=pl.lit(None, pl.String))]
+        for (code,), own in some.filter(pl.col("reason") > 0).partition_by("reason", as_dict=True).items():
+            detail = words.get(code, pl.lit(None, pl.String))
+            parts.append(own.select(*columns, reason=pl.lit(REASONS[code]), detail=detail))
+        yield pl.concat(parts).sort("at").drop("at")
 
 
 def _selected(rows: Rows, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -190,8 +195,8 @@ def _lacks(rows: Rows, settings: Settings, asking: Asking, number: int, least: i
         return ""
     text = f"{counted(number, 'example')}, and at least {least:,} {'is' if least == 1 else 'are'} wanted: only the excluded rows and the card are made"
     if settings["recipe"] == "dpo" and not number and not asking.group:
-        group = pl.struct("result", "task").rank("dense").cast(pl.UInt32).alias("group")
-        joined = replace(rows, frame=rows.frame.with_columns(group))
+        group = pl.struct(rows.place(pl.col("at"))[0], "task").rank("dense").cast(pl.UInt32).alias("group")
+        joined = replace(rows, frame=rows.frame.with_row_index("at").with_columns(group).drop("at"))
         if pairs := _selected(joined, settings)[1].height:
             task = ",".join(rows.sources[0].tasks) or "TASK"
             text += f"; groups by task alone, of several models or steps, give {counted(pairs, 'pair')}: --group {task}"

@@ -42,9 +42,9 @@ class Prompts:
 
     def __init__(self, forms: tuple[int, ...]) -> None:
         self._forms = forms
-        self.codes, self.joined = Codes(), Codes()
-        self.units: list[int] = []
-        """Of each prompt, the number of what it is with its white space joined."""
+        self._codes = Codes()
+        self.units: dict[int, int] = {}
+        """The number of a prompt whose white space is joined, where that makes it another one."""
 
     def of(self, values: pl.Series) -> pl.DataFrame:
         """Return ``prompt``, the number of each, null where there is none; its ``form``; and ``name``, which stands for it as a task."""
@@ -57,9 +57,10 @@ class Prompts:
         if prompt is None:
             return None, 0, None
         text, short = compact(prompt.pairs), joined(prompt.pairs)
-        code, name = self.codes.code(text), text if short == prompt.pairs else compact(short)
-        if code == len(self.units):
-            self.units.append(self.joined.code(name))
+        code, name = self._codes.code(text), text
+        if short != prompt.pairs:
+            name = compact(short)
+            self.units[code] = self._codes.code(name)
         return code, form_of(prompt, self._forms), name
 
 

@@ -1,6 +1,6 @@
 """Rows of results as what rules compare: numbers and flags of each row, never its texts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -27,8 +27,6 @@ _WHERE = HIDDEN + "where"
 _RENDERED_BY = "verl-dump"
 
 ROWS = {
-    "result": pl.UInt16,
-    "row": pl.UInt32,
     "reward": pl.Float64,
     "passed": pl.Boolean,
     "where": pl.Boolean,
@@ -41,9 +39,12 @@ ROWS = {
     "form": pl.UInt8,
     "truncated": pl.Boolean,
     "text": pl.UInt64,
-    "length": pl.Int64,
+    "length": pl.UInt32,
 }
-"""Columns of ``Rows.frame``: numbers stand for what is equal. ``text`` is null where it is blank, ``length`` where it is unknown."""
+"""Columns of ``Rows.frame``: numbers stand for what is equal. ``text`` is null where it is blank, ``length`` where it is unknown.
+
+NOTE: each byte of a row is ten megabytes of ten million rows; the place of a row says which one it is.
+"""
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,36 @@ class Asking:
     keep: Sequence[str] = ()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rows:
     """The rows of results.
 
     Attributes:
-        frame: One row for each, in order of the results and of their rows, with the columns of ``ROWS``.
+        frame: One row for each, in order of the results and of their rows, with those columns of ``ROWS`` that are read.
+        starts: Of each result, the place of its first row.
         tasks, errors: The texts that numbers in these columns stand for.
+        units: The number of a prompt whose white space is joined, where that makes it another one.
         policies: The values of ``model`` and of ``step`` in the rows that ``where`` keeps.
     """
 
     sources: "list[Source]"
+    frame: pl.DataFrame
+    starts: pl.Series
+    tasks: pl.Series
+    errors: pl.Series
+    units: Mapping[int, int]
+    policies: Mapping[str, set[str]]
+
+    def place(self, at: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """Return the result of rows and their place in it, both from 0."""
+        result = pl.lit(self.starts).search_sorted(at, side="right") - 1
+        return result, at - pl.lit(self.starts).gather(result)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What the numbers of rows stand for, while results are read."""
+
     prompts: Prompts
     tasks: Codes = field(default_factory=lambda: Codes(str))
     errors: Codes = field(default_factory=lambda: Codes(str))
@@ -78,20 +98,25 @@ class Rows:
     golds: Codes = field(default_factory=Codes)
     answers: Codes = field(default_factory=Codes)
     policies: dict[str, set[str]] = field(default_factory=lambda: {"model": set(), "step": set()})
-    frame: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROWS))
 
 
 def read(results: Sequence[Result], settings: Settings, asking: Asking, notes: list[str]) -> Rows:
     """Read results once."""
     sources = [Source(result, settings, asking, notes) for result in results]
-    rows = Rows(sources, Prompts(forms_of_target(settings)))
-    parts = [rows.frame]
+    numbers = _Numbers(Prompts(forms_of_target(settings)))
+    parts, starts = list[pl.DataFrame](), list[int]()
     for at, source in enumerate(sources):
-        parts += [_numbered(rows, source, batch, at) for batch in source.batches()]
-    rows.frame = pl.concat(parts)
-    for codes in (rows.groups, rows.golds, rows.answers, rows.prompts.codes, rows.prompts.joined):
-        codes.numbers.clear()  # what they stand for is not asked any more
-    return rows
+        starts.append(sum(part.height for part in parts))
+        parts += [_numbered(numbers, source, batch, at) for batch in source.batches()]
+    return Rows(
+        sources,
+        pl.concat(parts),
+        pl.Series(starts, dtype=pl.UInt32),
+        numbers.tasks.texts,
+        numbers.errors.texts,
+        numbers.prompts.units,
+        numbers.policies,
+    )
 
 
 class Source:
@@ -183,7 +208,7 @@ class Source:
                 "truncated": pl.lit(value=False) if ended is None else ended.fill_null(value=False),
                 "blank": is_blank.fill_null(value=True),
                 "text": self.text.hash(),
-                "length": (exactly(asking.length) if asking.length else self.text.str.len_chars()).cast(pl.Int64),
+                "length": exactly(asking.length) if asking.length else self.text.str.len_chars(),
                 "form": _form_of_completion(schema[COMPLETION], drops=self.settings["reasoning"] == "drop"),
             }
         own = [expr.alias(HIDDEN + name) for name, expr in columns.items()]
@@ -194,19 +219,19 @@ class Source:
         return self.result.present(("model", "step")) if self.settings["recipe"] == "prompts" else ()
 
 
-def _numbered(rows: Rows, source: Source, batch: pl.DataFrame, at: int) -> pl.DataFrame:
-    """Return a batch with the columns of ``ROWS``."""
+def _numbered(numbers: _Numbers, source: Source, batch: pl.DataFrame, at: int) -> pl.DataFrame:
+    """Return a batch with columns of ``ROWS``."""
     own = {name.removeprefix(HIDDEN): batch[name] for name in batch.columns if name.startswith(HIDDEN)}
     where = None if source.where is None else source.where.gather(own["row"])
-    prompts = prompts_of(rows.prompts, batch, source.prompts)
+    prompts = prompts_of(numbers.prompts, batch, source.prompts)
     keys = _keys(batch, source.tasks) if source.tasks else _keys(prompts, ("name",))
-    task = rows.tasks.of(keys)
+    task = numbers.tasks.of(keys)
     group = task
     if source.group:
         result = [at] if source.settings["recipe"] == "dpo" else []
-        group = rows.groups.of(_keys(batch, source.group, result, nulls=True))
+        group = numbers.groups.of(_keys(batch, source.group, result, nulls=True))
     elif source.settings["recipe"] == "dpo":
-        group = rows.groups.of(pl.select(pl.format("[{},{}]", pl.lit(at), keys)).to_series())
+        group = numbers.groups.of(pl.select(pl.format("[{},{}]", pl.lit(at), keys)).to_series())
     golds = [gold_texts(batch[name]) for name in source.golds]
     gold = (
         pl.select(pl.coalesce(golds)).to_series()
@@ -216,31 +241,26 @@ def _numbered(rows: Rows, source: Source, batch: pl.DataFrame, at: int) -> pl.Da
     answer = source.settings.get("answer")
     for name in source._policies:  # noqa: SLF001
         values = (batch[name] if where is None else batch[name].filter(where)).drop_nulls().unique()
-        rows.policies[name] |= {compact(value) for value in values.to_list()}
-    numbers = pl.DataFrame(
-        {
-            "row": own["row"],
-            "reward": own["reward"],
-            "passed": own["passed"],
-            "where": True if where is None else where,
-            "error": rows.errors.of(own["error"]),
-            "task": task,
-            "group": group,
-            "prompt": prompts["prompt"],
-            "gold": rows.golds.of(gold),
-            "answer": rows.answers.of(readable_values(batch[answer])[0]) if answer else None,
-            "form": prompts["form"],
-            "truncated": own.get("truncated", False),
-            "text": own.get("text"),
-            "length": own.get("length"),
-        }
-    )
+        numbers.policies[name] |= {compact(value) for value in values.to_list()}
+    columns = {
+        "reward": own["reward"],
+        "passed": own["passed"],
+        "where": True if where is None else where,
+        "error": numbers.errors.of(own["error"]),
+        "task": task,
+        "group": group,
+        "prompt": prompts["prompt"],
+        "gold": numbers.golds.of(gold),
+        "form": prompts["form"],
+    }
+    if answer:
+        columns["answer"] = numbers.answers.of(readable_values(batch[answer])[0])
     if source.reads_text:
-        numbers = numbers.with_columns(
-            pl.when(pl.col("form") == 0).then(own["form"]).otherwise("form").alias("form"),
-            pl.when(own["blank"].not_()).then("text").alias("text"),
-        )
-    return numbers.with_columns(result=pl.lit(at)).select(pl.col(name).cast(dtype) for name, dtype in ROWS.items())
+        columns["form"] = prompts["form"].zip_with(prompts["form"] != 0, own["form"])
+        columns["text"] = own["text"].set(own["blank"], None)
+        columns |= {name: own[name] for name in ("truncated", "length")}
+    types = ROWS | ({"length": pl.Int64} if source.asking.length else {})
+    return pl.DataFrame(columns).cast({name: types[name] for name in columns})
 
 
 def prompts_of(prompts: Prompts, batch: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

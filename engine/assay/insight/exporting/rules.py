@@ -29,7 +29,7 @@ LEFT = pl.col("reason") == 0
 
 
 class Rule(NamedTuple):
-    """A reason, the rows of which it holds, and its detail."""
+    """A reason, the rows of which it holds, and its detail, which is made for the rows that are written."""
 
     reason: str
     holds: pl.Expr
@@ -38,45 +38,48 @@ class Rule(NamedTuple):
 
 def exclude(frame: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """Give the rows that are left the reason of the first rule that holds."""
-    holds = [LEFT & rule.holds.fill_null(value=False) for rule in rules]
-    codes = [pl.when(own).then(pl.lit(_CODES[rule.reason], pl.UInt8)) for own, rule in zip(holds, rules, strict=True)]
-    frame = frame.with_columns(pl.coalesce(*codes, pl.col("reason")).alias("reason"), new=pl.any_horizontal(holds))
-    detailed = [rule for rule in rules if rule.detail is not _NOTHING]
-    told = frame.filter("new", pl.col("reason").is_in([_CODES[rule.reason] for rule in detailed]))
-    if told.height:  # texts are made for these rows only
-        words = [pl.when(pl.col("reason") == _CODES[rule.reason]).then(rule.detail) for rule in detailed]
-        texts = told.select(pl.coalesce(words)).to_series()
-        frame = frame.with_columns(frame["detail"].scatter(told["at"], texts))
-    return frame.drop("new")
+    codes = [pl.when(LEFT & rule.holds).then(pl.lit(_CODES[rule.reason], pl.UInt8)) for rule in rules]
+    return frame.with_columns(pl.coalesce(*codes, pl.col("reason")).alias("reason"))
+
+
+def left(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Return columns of the rows that are left."""
+    return frame.select(*columns, "reason").filter(LEFT).drop("reason")
+
+
+def beside(frame: pl.DataFrame, table: pl.DataFrame, on: str) -> pl.DataFrame:
+    """Return a frame with the columns of a table that has one row for a value of ``on``.
+
+    NOTE: a join of all columns copies all of them.
+    """
+    added = frame.select(on).join(table, on=on, how="left", maintain_order="left").drop(on)
+    return frame.hstack(added)
 
 
 def first_rules(rows: Rows, settings: Settings) -> pl.DataFrame:
     """Apply what comes before the recipe. ``n`` and ``c`` of a row are the scored rows of its group, and how many of them pass."""
     reads_text = settings["recipe"] != "prompts"
-    frame = rows.frame.with_row_index("at").with_columns(reason=pl.lit(0, pl.UInt8), detail=_NOTHING)
+    frame = rows.frame.with_row_index("at").with_columns(reason=pl.lit(0, pl.UInt8))
     frame = exclude(frame, _of_scores(rows, settings))
-    counted = frame.filter(LEFT).group_by("group").agg(n=pl.len(), c=pl.col("passed").sum())
-    kept = (
-        frame.filter("where")
-        .group_by("group")
-        .agg(
-            *(
-                pl.col(name).min().ne(pl.col(name).max()).fill_null(value=False).alias(f"{name}s")
-                for name in ("prompt", "gold")
-            )
-        )
-    )
-    frame = frame.join(counted, on="group", how="left", maintain_order="left")
-    frame = frame.join(kept, on="group", how="left", maintain_order="left")
-    frame = exclude(frame, _of_forms(settings, reads_text=reads_text)).drop("prompts", "golds")
+    counted = left(frame, "group", "passed").group_by("group").agg(n=pl.len(), c=pl.col("passed").sum())
+    kept = frame.select("group", "prompt", "gold", "where").filter("where").group_by("group")
+    mixed = kept.agg((pl.col(name).min() != pl.col(name).max()).alias(f"{name}s") for name in ("prompt", "gold"))
+    frame = beside(beside(frame, counted, "group"), mixed, "group").drop("where", "gold")
+    frame = exclude(frame, _of_forms(settings, reads_text=reads_text))
     if reads_text:
-        frame = _without_duplicates(rows, frame)
-    return exclude(frame, _of_groups(settings))
+        frame = _without_duplicates(rows, frame).drop("text", "truncated")
+    return exclude(frame.drop("prompt"), _of_groups(settings))
+
+
+def details(rows: Rows, settings: Settings) -> dict[int, pl.Expr]:
+    """Return the details of excluded rows, by the number of their reason."""
+    forms = _of_forms(settings, reads_text=settings["recipe"] != "prompts")
+    rules = (*_of_scores(rows, settings), *forms, *_of_copies(rows), *_of_groups(settings))
+    return {_CODES[rule.reason]: rule.detail for rule in rules if rule.detail is not _NOTHING}
 
 
 def _of_scores(rows: Rows, settings: Settings) -> list[Rule]:
-    texts = pl.Series([*rows.errors.numbers], dtype=pl.String)
-    error = pl.lit(texts).gather(pl.col("error")) if len(texts) else _NOTHING
+    error = pl.lit(rows.errors).gather(pl.col("error")) if len(rows.errors) else _NOTHING
     return [
         Rule("where", pl.col("where").not_()),
         Rule("unscored", pl.col("reward").is_null(), error),
@@ -114,7 +117,7 @@ def _of_groups(settings: Settings) -> list[Rule]:
     n, c = pl.col("n"), pl.col("c")
     low, high = settings["pass_rate"]
     beyond = (c / n < low) | (c / n > high)
-    share = pl.format("{} of {}", c, n)
+    share = pl.when(beyond).then(pl.format("{} of {}", c, n))  # a recipe has these reasons for other groups, too
     return [
         Rule("few rollouts", n < settings["min_rollouts"], n.cast(pl.String)),
         Rule("never passes", beyond & (c == 0), share),
@@ -123,12 +126,25 @@ def _of_groups(settings: Settings) -> list[Rule]:
     ]
 
 
+def _of_copies(rows: Rows) -> list[Rule]:
+    result, row = rows.place(pl.col("first"))
+    name = pl.format("result {}, row {}", result, row) if len(rows.sources) > 1 else pl.format("row {}", row)
+    return [
+        Rule("contradictory", pl.col("states") > 1, name),
+        Rule("duplicate", pl.col("first") < pl.col("at"), name),
+    ]
+
+
 def _without_duplicates(rows: Rows, frame: pl.DataFrame) -> pl.DataFrame:
     """Leave out rows whose text, as an answer to the same prompt, others have, too."""
-    alike = frame.filter(LEFT).select("at", "result", "row", "prompt", "text", "passed")
-    alike = alike.filter((pl.col("text") + pl.col("prompt").cast(pl.UInt64) * _SPREAD).is_duplicated())
-    if alike.is_empty():
+    key = (pl.col("text") + pl.col("prompt").cast(pl.UInt64) * _SPREAD).alias("key")
+    keys = left(frame, "text", "prompt").select(key).to_series().sort()
+    repeated = keys.filter(keys == keys.shift()).unique()
+    if repeated.is_empty():
         return frame
+    alike = frame.select("at", "prompt", "passed", "reason", key).filter(LEFT, pl.col("key").is_in(repeated.implode()))
+    result, row = rows.place(pl.col("at"))
+    alike = alike.select("at", "prompt", "passed", result=result, row=row)
     digests = pl.concat(_digests(rows, alike, at) for at in alike["result"].unique())
     alike = alike.join(digests, on=("result", "row"))
     same = alike.group_by("prompt", "digest").agg(
@@ -138,16 +154,7 @@ def _without_duplicates(rows: Rows, frame: pl.DataFrame) -> pl.DataFrame:
         pl.col("passed").n_unique().alias("states"),
     )
     same = same.filter(pl.col("copies") > 1).explode("at").select("at", "first", "states")
-    first = frame.select(pl.col("at").alias("first"), "result", "row")
-    row = pl.format("row {}", "row")
-    named = first.select("first", name=pl.format("result {}, {}", "result", row) if len(rows.sources) > 1 else row)
-    same = same.join(named, on="first", how="left")
-    frame = frame.join(same, on="at", how="left", maintain_order="left")
-    rules = [
-        Rule("contradictory", pl.col("states") > 1, pl.col("name")),
-        Rule("duplicate", pl.col("first") < pl.col("at"), pl.col("name")),
-    ]
-    return exclude(frame, rules).drop("first", "states", "name")
+    return exclude(beside(frame, same, "at"), _of_copies(rows)).drop("states")
 
 
 def _digests(rows: Rows, alike: pl.DataFrame, result: int) -> pl.DataFrame:
@@ -158,4 +165,4 @@ def _digests(rows: Rows, alike: pl.DataFrame, result: int) -> pl.DataFrame:
         own = batch.join(wanted, on=ROW, how="semi", maintain_order="left")
         digests = [hashlib.sha256(text.encode()).digest() for text in own[TEXT]]
         parts.append(pl.DataFrame({"row": own[ROW], "digest": pl.Series(digests, dtype=pl.Binary)}))
-    return pl.concat(parts).with_columns(result=pl.lit(result, pl.UInt16))
+    return pl.concat(parts).with_columns(result=pl.lit(result, alike["result"].dtype))

@@ -3,13 +3,13 @@
 import polars as pl
 
 from assay.errors import UsageError
-from assay.insight.exporting.rules import LEFT, Rule, exclude
+from assay.insight.exporting.rules import Rule, beside, exclude, left
 from assay.insight.exporting.settings import Settings
 
 _MOST_PAIRED = 1024
 """Rows of a group that are compared with each other."""
 
-_PAIRS_AT_ONCE = 1 << 21
+_PAIRS_AT_ONCE = 1 << 19
 _PAIRS = {"at": pl.UInt32, "other": pl.UInt32, "ratio": pl.Float64, "length": pl.Int64, "other_length": pl.Int64}
 
 
@@ -32,39 +32,40 @@ def _best(frame: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.Dat
         ],
     )
     order = {"reward": [-pl.col("reward")], "length": [pl.col("length"), -pl.col("reward")], "row": []}[settings["by"]]
-    ranked = frame.filter(LEFT).select("at", "group", "answer", "reward", "length").sort(*order, "at")
-    is_new = pl.col("answer").is_null() | (pl.int_range(pl.len()).over("group", "answer") == 0)
+    answer = ("answer",) if settings["answer"] else ()
+    ranked = left(frame, "at", "group", "reward", "length", *answer).sort(*order, "at").drop("reward", "length")
+    is_new, repeats = pl.lit(value=True), pl.lit(value=False)
+    if answer:
+        is_new = pl.col("answer").is_null() | (pl.int_range(pl.len()).over("group", "answer") == 0)
+        repeats = pl.col("new").not_() & pl.col("taken").first().over("group", "answer")
     ranked = ranked.with_columns(new=is_new).with_columns(rank=pl.col("new").cum_sum().over("group"))
     ranked = ranked.with_columns(taken=pl.col("new") & _within(settings["best"], pl.col("rank")))
-    repeats = pl.col("new").not_() & pl.col("taken").first().over("group", "answer")
     ranked = ranked.select("at", "taken", repeats=repeats)
-    frame = frame.join(ranked, on="at", how="left", maintain_order="left")
     rules = [Rule("same answer", pl.col("repeats")), Rule("not best", pl.col("taken").not_())]
-    frame = exclude(frame, rules).drop("repeats", "taken")
-    return frame, frame.filter(LEFT).select("at")
+    frame = exclude(beside(frame, ranked, "at"), rules).drop("repeats", "taken")
+    return frame, left(frame, "at")
 
 
 def _labelled(frame: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
-    left = frame.filter(LEFT).select("at", rank=pl.int_range(1, pl.len() + 1).over("group", "passed"))
-    frame = frame.join(left, on="at", how="left", maintain_order="left")
+    ranked = left(frame, "at", "group", "passed")
+    ranked = ranked.select("at", rank=pl.int_range(1, pl.len() + 1).over("group", "passed"))
     rules = [Rule("enough", _within(settings["per_label"], pl.col("rank")).not_())]
-    frame = exclude(frame, rules).drop("rank")
-    return frame, frame.filter(LEFT).select("at")
+    frame = exclude(beside(frame, ranked, "at"), rules).drop("rank")
+    return frame, left(frame, "at")
 
 
 def _asked(frame: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
-    examples = frame.filter(LEFT).group_by("group").agg(pl.col("at").min(), pl.col("n", "c").first())
+    examples = left(frame, "at", "group", "n", "c").group_by("group").agg(pl.col("at").min(), pl.col("n", "c").first())
     rate = pl.col("c") / pl.col("n")
     order = {"row": [], "easy": [-rate], "hard": [rate]}[settings["order"]]
     return frame, examples.sort(*order, "at").select("at", "n", "c")
 
 
 def _paired(frame: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
-    states = frame.filter(LEFT).group_by("group").agg(p=pl.col("passed").sum(), f=pl.col("passed").not_().sum())
-    frame = frame.join(states, on="group", how="left", maintain_order="left")
-    frame = exclude(frame, [Rule("never passes", pl.col("p") == 0), Rule("always passes", pl.col("f") == 0)]).drop(
-        "p", "f"
-    )
+    groups = left(frame, "group", "passed").group_by("group")
+    states = groups.agg(p=pl.col("passed").sum(), f=pl.col("passed").not_().sum())
+    rules = [Rule("never passes", pl.col("p") == 0), Rule("always passes", pl.col("f") == 0)]
+    frame = exclude(beside(frame, states, "group"), rules).drop("p", "f")
     states = states.filter((pl.col("p") > 0) & (pl.col("f") > 0)).sort("group")
     if not states.filter(pl.col("p") + pl.col("f") > _MOST_PAIRED).is_empty():
         fact = f"A group has more than {_MOST_PAIRED:,} rows to make pairs of."
@@ -79,11 +80,8 @@ def _paired(frame: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.D
         "chosen": pl.concat([unbalanced["at"], unbalanced["other"]]),
         "used": pl.concat([pairs["at"], pairs["other"]]),
     }
-    named = [
-        pl.int_range(frame.height, dtype=pl.UInt32, eager=True).is_in(rows.implode()).alias(name)
-        for name, rows in flags.items()
-    ]
-    frame = frame.with_columns(named)
+    nowhere = pl.repeat(value=False, n=frame.height, eager=True)
+    frame = frame.with_columns(nowhere.clone().scatter(rows, values=True).alias(name) for name, rows in flags.items())
     rules = [
         Rule("margin", pl.col("reaching").not_()),
         Rule("length match", pl.col("matching").not_()),
@@ -96,14 +94,15 @@ def _paired(frame: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.D
 def _pairs(frame: pl.DataFrame, states: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
     """Return the pairs that are taken, the rows that reach the margin with another, and those that also match its length."""
     part = (pl.col("p").cast(pl.Int64) * pl.col("f")).cum_sum() // _PAIRS_AT_ONCE
+    parts = states.select(part=part, rows=pl.col("p") + pl.col("f")).group_by("part", maintain_order=True).sum()["rows"]
     taken, reaching, matching = (
         [pl.DataFrame(schema=_PAIRS)],
         [pl.Series(dtype=pl.UInt32)],
         [pl.Series(dtype=pl.UInt32)],
     )
-    rows = frame.filter(LEFT).select("at", "group", "passed", "reward", "length")
-    for own in states.select("group", part=part).partition_by("part"):
-        some = rows.join(own, on="group", how="semi")
+    rows = left(frame, "at", "group", "passed", "reward", "length").sort("group")
+    for end, size in zip(parts.cum_sum(), parts, strict=True):
+        some = rows.slice(end - size, size)
         others = some.filter(pl.col("passed").not_()).select("group", pl.all().exclude("group").name.prefix("other_"))
         pairs = some.filter("passed").join(others, on="group").rename({"other_at": "other"})
         gap = (pl.col("reward") - pl.col("other_reward")).alias("gap")
@@ -117,7 +116,7 @@ def _pairs(frame: pl.DataFrame, states: pl.DataFrame, settings: Settings) -> tup
         pairs = pairs.sort("group", "ratio", -pl.col("gap"), "at", "other")
         if settings["pairs"] != "all":
             pairs = pairs[_greedy(pairs, settings["pairs"])]
-        taken.append(pairs.select(*_PAIRS))
+        taken.append(pairs.select(pl.col(name).cast(dtype) for name, dtype in _PAIRS.items()))
     return pl.concat(taken), pl.concat(reaching), pl.concat(matching)
 
 

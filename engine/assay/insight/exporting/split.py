@@ -2,28 +2,35 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
 
-def units_of(rows: pl.DataFrame, keys: Sequence[str], of_prompts: Sequence[int]) -> list[str]:
-    """Return the unit of each task: the least key of those that share a prompt with it, or with one that does."""
-    pairs = rows.select("task", "prompt").drop_nulls().unique()
-    above = [*range(len(keys) + max(of_prompts, default=-1) + 1)]
+def units_of(rows: pl.DataFrame, keys: pl.Series, joined: Mapping[int, int]) -> pl.Series:
+    """Return the unit of each task: the least key of those that share a prompt with it, or with one that does.
 
-    def top(node: int) -> int:
-        while above[node] != node:
-            above[node] = node = above[above[node]]
-        return node
+    ``joined`` has the number of a prompt whose white space is joined, where that makes it another one.
+    """
+    pairs = rows.select("task", pl.col("prompt").replace(joined)).drop_nulls().unique()
+    shared = pairs.select("task", first=pl.col("task").min().over("prompt")).filter(pl.col("first") != pl.col("task"))
+    above: dict[int, int] = {}
 
-    for task, prompt in pairs.iter_rows():
-        one, other = top(task), top(len(keys) + of_prompts[prompt])
-        above[max(one, other)] = min(one, other)
+    def top(task: int) -> int:
+        while task in above:
+            task = above[task]
+        return task
+
+    for pair in shared.iter_rows():
+        one, other = map(top, pair)
+        if one != other:
+            above[max(one, other)] = min(one, other)
+    joint = sorted({*above, *above.values()}, key=lambda task: str(keys[task]).encode())
     names: dict[int, str] = {}
-    for task in sorted(range(len(keys)), key=lambda task: keys[task].encode("utf-8", "surrogatepass")):
+    for task in joint:
         names.setdefault(top(task), keys[task])
-    return [names[top(task)] for task in range(len(keys))]
+    # NOTE: scatter changes the series that it is called on
+    return keys.clone().scatter(joint, [names[top(task)] for task in joint]) if joint else keys
 
 
 def is_validation(unit: str, share: float, seed: int) -> bool:

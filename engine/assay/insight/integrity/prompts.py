@@ -37,6 +37,11 @@ class Codes:
         """Return the number of a text."""
         return self.numbers.setdefault(self._key(text), len(self.numbers))
 
+    @property
+    def texts(self) -> pl.Series:
+        """The keys by number, where they are texts."""
+        return pl.Series([*self.numbers], dtype=pl.String)
+
     def of(self, texts: pl.Series) -> pl.Series:
         """Return the numbers of texts; null where there is none."""
         distinct = texts.drop_nulls().unique()
