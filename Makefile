@@ -13,12 +13,13 @@ help:  ## list the targets
 
 # uv, where it is there, takes 7 s for what takes pip 30 s
 UV := $(shell command -v uv 2>/dev/null)
-INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+INSTALL := $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
 $(VENV)/.user: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(PYTHON) $(VENV),$(PYTHON) -m venv $(VENV))
 	$(INSTALL) --editable .
+	@$(BIN)/python -m compileall -q engine/assay  # else the first run compiles, and each where nothing may be written
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.user

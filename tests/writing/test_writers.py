@@ -333,7 +333,7 @@ def test_a_result_is_flushed_and_read_back_before_it_is_named(tmp_path, monkeypa
         done.append("folder" if Path(f"/proc/self/fd/{handle}").is_dir() else "file")
 
     monkeypatch.setattr(newfile.os, "fsync", kind)
-    monkeypatch.setattr(newfile.pq, "read_metadata", lambda path: done.append("footer"))
+    monkeypatch.setattr(newfile.pl, "read_parquet_metadata", lambda path: done.append("footer"))
     replace = Path.replace
     monkeypatch.setattr(Path, "replace", lambda self, target: (done.append("name"), replace(self, target))[1])
     assay.score_file([{"completion": "1"}], {"checks": [{"type": "json_valid"}]}, tmp_path / "out.parquet")

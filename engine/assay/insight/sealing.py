@@ -40,12 +40,12 @@ from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
-from assay.writing.digests import seal_of
 from assay.writing.documents import Document
 from assay.writing.footers import read_provenance, result_files, scan_files
 from assay.writing.notebooks import Displayed
 from assay.writing.provenance import files_of, is_sealed, provenance_of, sealed, task_files_of
 from assay.writing.recorded_files import recorded_files
+from assay.writing.seals import seal_of
 from assay.writing.writers import open_writer
 
 _CHANCE = 0.05  # with which a sample misses a share of altered rows of ``Verification.misses_up_to``

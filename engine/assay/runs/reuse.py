@@ -30,9 +30,9 @@ from assay.runs.manifest import differing_items, short_json
 from assay.spec.canonical import fingerprint, forms_of, spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import verifier_in_footer
-from assay.writing.digests import seal_of
 from assay.writing.footers import read_provenance, result_files, scan_files
 from assay.writing.provenance import code_of, is_sealed, provenance_of, task_files_of
+from assay.writing.seals import seal_of
 
 _NOT_OF_THE_SCORES = ("part_bytes", "outcome")
 _FEEDBACK = "feedback"

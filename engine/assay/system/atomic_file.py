@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import polars as pl
+from polars.exceptions import PolarsError
 
 from assay.errors import OutputError, UsageError, counted, shown_path
+from assay.system.arrow import file_errors
 from assay.system.locks import locked
 from assay.system.processes import forget_in_children
 from assay.system.signals import CLEANUPS
@@ -81,8 +82,8 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], DiskGuard]]:
                 file.close()
         with reported():
             if path.suffix.lower() == ".parquet":
-                with draft.open("rb") as back:  # pyarrow opens no name that is not UTF-8
-                    pq.read_metadata(back)
+                with draft.open("rb") as back:  # Polars opens no name that is not UTF-8
+                    pl.read_parquet_metadata(back)
             if target.exists() and target.stat().st_mode != draft.stat().st_mode:
                 draft.chmod(target.stat().st_mode)
             draft.replace(target)
@@ -137,7 +138,7 @@ def refused_by_disk(name: str, draft: Path | None = None) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except file_errors(PolarsError) as error:
         message = getattr(error, "strerror", None) or str(error)
         if draft is None:
             raise OutputError(f"{name}: {message}.") from error

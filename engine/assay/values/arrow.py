@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from assay.errors import InputError, printable
+from assay.system.arrow import file_errors, pa
 
 _DIGITS = 38
 """Digits of a decimal in Polars."""
@@ -43,14 +43,14 @@ def from_arrow(data: Any) -> pl.DataFrame:
             raise InputError(
                 f"The Arrow data has two columns named `{printable(duplicates[0])}`.", "Rename one of them."
             )
-    except (pa.ArrowException, OSError) as error:
+    except file_errors() as error:
         raise InputError(
             f"The Arrow data is not valid: {error}", "It would crash Polars; write it again from its source."
         ) from None
     return frame_of(held(table)).rechunk()
 
 
-def frame_of(table: pa.Table) -> pl.DataFrame:
+def frame_of(table: "pa.Table") -> pl.DataFrame:
     """Return a table of types that Polars holds as a frame."""
     # NOTE: Polars would call a column without a name "column_0"
     numbered = table.rename_columns([str(at) for at in range(table.num_columns)])
@@ -72,7 +72,7 @@ def _types_in(dtype: Any) -> Iterator[Any]:
         yield from _types_in(dtype.field(at).type)
 
 
-def check_names(fields: Iterable[pa.Field]) -> None:
+def check_names(fields: "Iterable[pa.Field]") -> None:
     """Check that Polars accepts the names of all columns and nested fields."""
     for field in fields:
         try:
@@ -86,7 +86,7 @@ def check_names(fields: Iterable[pa.Field]) -> None:
         check_names(field.type.field(at) for at in range(field.type.num_fields))
 
 
-def held_schema(schema: pa.Schema) -> pa.Schema:
+def held_schema(schema: "pa.Schema") -> "pa.Schema":
     """Return an Arrow schema with types that Polars holds as they are."""
     types: list[Any] = []
     problems: list[str] = []
@@ -107,7 +107,7 @@ def held_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(dtype) for field, dtype in zip(schema, types, strict=True)], schema.metadata)
 
 
-def held(table: pa.Table) -> pa.Table:
+def held(table: "pa.Table") -> "pa.Table":
     """Return a table with the types of ``held_schema``; the same table if it has them."""
     schema = held_schema(table.schema)
     for at, field in enumerate(schema):
@@ -121,12 +121,12 @@ def held(table: pa.Table) -> pa.Table:
     return table
 
 
-def _problem(field: pa.Field, error: object) -> str:
+def _problem(field: "pa.Field", error: object) -> str:
     inner = "" if str(error) == str(field.type) else f": {error}"
     return f"Polars cannot hold the column `{printable(field.name)}` of type {field.type}{inner}."
 
 
-def _converted(column: pa.ChunkedArray, target: Any) -> pa.ChunkedArray:
+def _converted(column: "pa.ChunkedArray", target: Any) -> "pa.ChunkedArray":
     if pa.types.is_run_end_encoded(column.type):
         import pyarrow.compute as pc  # slow to import, and few tables need it
 
@@ -191,7 +191,7 @@ def _held_nested(dtype: Any) -> Any:
     return pa.list_(inner) if types.is_list(dtype) or types.is_fixed_size_list(dtype) else pa.large_list(inner)
 
 
-def _held_field(field: pa.Field) -> pa.Field:
+def _held_field(field: "pa.Field") -> "pa.Field":
     if pa.types.is_run_end_encoded(field.type) or _is_view(field.type):  # pyarrow decodes whole columns only
         raise _NotHeldError(str(field.type))
     dtype = _held_type(field.type)

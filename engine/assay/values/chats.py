@@ -7,12 +7,12 @@ A message has ``role``, ``content`` as text (for parts, the text that checks rea
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 from pydantic import BaseModel
 
 from assay.errors import RAISED, InputError
 from assay.expressions.completion import completion_text
 from assay.expressions.json import mended
+from assay.system.arrow import pa
 from assay.values import tagged_json as exact
 
 EXACT = "exact"
@@ -20,10 +20,6 @@ EXACT = "exact"
 
 PLAIN_TEXT = '""'
 """``exact`` of a message that stands for a text, in a column that also has messages."""
-
-# 64-bit offsets, because a run can hold more than 2 GB of text
-TEXT = pa.large_string()
-"""Type of all texts."""
 
 _TEXTS = ("role", "content", "tool_call_id")
 _CALLS = "tool_calls"
@@ -43,11 +39,17 @@ def is_plain_text(completion: Any) -> bool:
     return isinstance(completion[0], Mapping) and completion[0].get(EXACT) == PLAIN_TEXT
 
 
+def text_type() -> Any:
+    """Return the type of all texts: with offsets of 64 bits, because a run can hold more than 2 GB of text."""
+    return pa.large_string()
+
+
 def chat_type(chats: list[Structs | None]) -> Any:
     """Return the type of a column of chats; without the field ``exact`` if no message needs it."""
-    fields = [("role", TEXT), ("content", TEXT), (_CALLS, pa.large_list(TEXT)), ("tool_call_id", TEXT)]
+    text = text_type()
+    fields = [("role", text), ("content", text), (_CALLS, pa.large_list(text)), ("tool_call_id", text)]
     if any(message and EXACT in message for chat in chats for message in chat or ()):
-        fields.append((EXACT, TEXT))
+        fields.append((EXACT, text))
     return pa.large_list(pa.struct(fields))
 
 

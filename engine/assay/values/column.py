@@ -7,16 +7,17 @@ very many fields, deep nesting) become JSON text.
 import json
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from assay.errors import AssayWarning, InputError, printable
 from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
 from assay.expressions.mixed import BYTES, typed
 from assay.names import GOLD_COLUMNS, OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER
+from assay.system.arrow import pa
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, plain_text
@@ -34,13 +35,20 @@ _COMPATIBLE = ({int, float}, {list, tuple})
 _DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
 """NOTE: Polars builds columns of plain values, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
 
-_ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-_LEAF_TYPES = {arrow: _DTYPES[kind] for kind, arrow in _ARROW_TYPES.items()}
-_REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError)
+_FIELDS = ("role", "content")
 
-_FIELDS = {"role": pa.string(), "content": pa.string()}
-_CHAT = pa.large_list(pa.struct(_FIELDS))
-_EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
+
+@cache
+def _arrow_types() -> dict[type, Any]:
+    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+
+def _kind_of(dtype: Any) -> type | None:
+    return next((kind for kind, arrow in _arrow_types().items() if arrow == dtype), None)
+
+
+def _chat_type(*more: str) -> Any:
+    return pa.large_list(pa.struct(dict.fromkeys((*_FIELDS, *more), pa.string())))
 
 
 def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -> "Column":
@@ -80,7 +88,7 @@ class Column:
             except UnicodeEncodeError:
                 self._mends = True
                 self._learn(_mended([*values]))
-        except _REFUSED:
+        except (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError):
             self._as_text = True
 
     def finish(self) -> None:
@@ -96,8 +104,8 @@ class Column:
         if self._as_text:
             return pl.Series(self.name, [text_of(value, self.name) for value in values], dtype=pl.String)
         values = _mended([*values]) if self._mends else values
-        if self._kinds <= LEAVES and self._type in _LEAF_TYPES:
-            return pl.Series(self.name, values, dtype=_LEAF_TYPES[self._type])
+        if self._kinds <= LEAVES and (kind := _kind_of(self._type)) is not None:
+            return pl.Series(self.name, values, dtype=_DTYPES[kind])
         return pl.Series(self.name, pa.array(values, type=self._type))
 
     def _measure(self, values: Sequence[Any], first: int) -> None:
@@ -126,7 +134,7 @@ class Column:
             if object in _kinds_of(values):
                 raise OverflowError("an integer of more than 64 bits")
             series = pl.Series(values, dtype=_DTYPES[kind])
-            array: Any = series.to_arrow() if kind is int else pa.nulls(0, _ARROW_TYPES[kind])
+            array: Any = series.to_arrow() if kind is int else pa.nulls(0, _arrow_types()[kind])
         else:
             array = pa.array(values)
         if pa.types.is_nested(array.type) and any(_has_flag(value, array.type) for value in values):
@@ -311,7 +319,7 @@ class _Completions(Column):
         if not self._chats:
             texts = [None if value is None else mended(value) for value in values]
             return pl.Series(self.name, texts, dtype=pl.String)
-        convert, dtype = (_exactly, _EXACT_CHAT) if self._exact or self._as_text else (_message, _CHAT)
+        convert, dtype = (_exactly, _chat_type(EXACT)) if self._exact or self._as_text else (_message, _chat_type())
         chats = [
             plain_text(mended(value)) if isinstance(value, str) else value and [convert(message) for message in value]
             for value in values

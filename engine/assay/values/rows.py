@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 from pydantic import BaseModel
 
 from assay.errors import InputError, printable
 from assay.expressions.json import mended
+from assay.system.arrow import pa
 from assay.values.arrow import from_arrow
 from assay.values.column import Column, column
 

@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.errors import (
@@ -30,9 +28,10 @@ from assay.errors import (
     shown_path,
 )
 from assay.expressions.json import mended
+from assay.system.arrow import file_errors, pa, pq
 from assay.system.atomic_file import check_target, new_file
 from assay.values import tagged_json as exact
-from assay.values.chats import EXACT, TEXT, Structs, chat_of, chat_structs, chat_type, value_of
+from assay.values.chats import EXACT, Structs, chat_of, chat_structs, chat_type, text_type, value_of
 from assay.values.failures import GENERATION_ERROR, TIMES
 
 METADATA_KEY = "assay.outputs"
@@ -109,7 +108,7 @@ class _Saving:
             None if value is None else exact.write(value, place, self.losses)
             for place, value in zip(places, values, strict=True)
         )
-        return self._array([*cells], TEXT)
+        return self._array([*cells], text_type())
 
     def messages(self, name: str, values: Sequence[Any]) -> Any:
         """Return a column of messages, or of texts if there are none."""
@@ -141,7 +140,7 @@ class _Saving:
         for name in ("error", GENERATION_ERROR):
             errors = [_error(state.get(name)) for state in mappings]
             if name == "error" or any(error is not None for error in errors):
-                columns[name] = self._array(errors, TEXT)
+                columns[name] = self._array(errors, text_type())
         return columns
 
 
@@ -171,7 +170,7 @@ _SCALARS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "example_id": (_integer, pa.int64()),
     **dict.fromkeys(
         ("prompt", "completion", "task", "answer"),
-        (lambda value: mended(value) if isinstance(value, str) else None, TEXT),
+        (lambda value: mended(value) if isinstance(value, str) else None, text_type()),
     ),
 }
 """What stands in a column for a value, and the type of the column; all others have numbers."""
@@ -211,7 +210,7 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError(f"{shown_path(path)}: no such file.") from None
     except PermissionError:
         raise InputError(f"{shown_path(path)}: {os.strerror(errno.EACCES)}.") from None
-    except (OSError, pa.ArrowException) as error:
+    except file_errors() as error:
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     try:
         return read_table(table)

@@ -5,27 +5,24 @@ of its own: which rows are not null, a byte each; of the other rows, the sizes o
 little-endian order, a byte for a Boolean, UTF-8 for text. Items of lists and fields of structs follow as columns without a name.
 """
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
-from assay.errors import InputError, shown_path
-from assay.loading.formats.files import ENGINE_ERRORS, first_line, open_each
-from assay.loading.formats.reading import Reading, batches
+from assay.system.arrow import pa
 from assay.thresholds import THRESHOLDS
-from assay.writing.footers import read_provenance, scan_files
 
 _MARK = b"assay column 1"
+LISTED = {pl.String: "", pl.Boolean: "?", pl.Float64: "d", pl.Int8: "b", pl.Int16: "h", pl.Int32: "i", pl.Int64: "q"}
+LISTED |= {pl.UInt8: "B", pl.UInt16: "H", pl.UInt32: "I", pl.UInt64: "Q"}
+"""Types whose values are bytes by ``struct`` if they are few, without pyarrow. NOTE: a NaN of 32 bits would not keep its bits."""
+
 _PENDING = 2  # batches that wait to be hashed
-_TEXTS = (pa.large_string(), pa.large_binary())
 
 
 def root_of(columns: Iterable[Iterable[str]], rows: int) -> str:
@@ -105,11 +102,8 @@ class _ColumnDigest:
         else:  # in a run of small batches, the calls that this saves cost more than the hashes
             self._valid.update(b"\1" * len(values))
         if self.dtype in (pl.String, pl.Binary):
-            is_laid_out = arrow is not None and not nulls and arrow.num_chunks == 1 and arrow.type in _TEXTS
-            present = present.cast(self.dtype)
-            sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()
-            self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
-            self._data.update(_text_buffer(arrow.chunk(0) if is_laid_out else _laid_out(present)))
+            is_laid_out = arrow is not None and not nulls and arrow.num_chunks == 1
+            self._add_texts(present.cast(self.dtype), arrow if is_laid_out else None)
         elif isinstance(self.dtype, pl.List | pl.Array):
             sizes = present.list.len() if isinstance(self.dtype, pl.List) else present.arr.len()
             self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
@@ -119,6 +113,17 @@ class _ColumnDigest:
                 child.update(present.struct.unnest().get_column(field.name))
         elif self.dtype != pl.Null:
             self._data.update(_buffer(present.cast(pl.UInt8) if self.dtype == pl.Boolean else present))
+
+    def _add_texts(self, present: pl.Series, arrow: Any) -> None:
+        if self.dtype == pl.String and len(present) <= THRESHOLDS.held_rows:
+            texts = [text.encode() for text in present.to_list()]
+            self._sizes.update(struct.pack(f"<{len(texts)}Q", *map(len, texts)))
+            self._data.update(b"".join(texts))
+            return
+        sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()
+        self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
+        is_laid_out = arrow is not None and arrow.type in (pa.large_string(), pa.large_binary())
+        self._data.update(_text_buffer(arrow.chunk(0) if is_laid_out else _laid_out(present)))
 
 
 def _stored(dtype: Any) -> Any:
@@ -132,6 +137,9 @@ def _stored(dtype: Any) -> Any:
 
 def _buffer(values: pl.Series) -> memoryview:
     """Return the bytes of values of a fixed width, without nulls."""
+    form = LISTED.get(values.dtype.base_type(), "")
+    if form and len(values) <= THRESHOLDS.held_rows:
+        return memoryview(struct.pack(f"<{len(values)}{form}", *values.to_list()))
     array = _laid_out(values)
     width = array.type.bit_width // 8
     buffer = array.buffers()[1]
@@ -149,56 +157,3 @@ def _text_buffer(array: Any) -> memoryview:
         return memoryview(b"")
     ends = memoryview(offsets).cast("q")
     return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
-
-
-@dataclass(frozen=True)
-class Seal:
-    """What a result holds, of a folder all parts together; and what differs from its footer, or contradicts itself there."""
-
-    root: str
-    rows: int
-    differ: tuple[str, ...]
-
-
-def seal_of(path: str | Path, files: Sequence[Path]) -> Seal:
-    """Compute the digests of a result anew, and compare them with those in its footers."""
-    open_each(files, Reading())  # refuses what is damaged, or grows without bound
-    differ: list[str] = []
-    rows, root, is_folder = 0, "", Path(path).is_dir()
-    with contextlib.ExitStack() as stack:
-        whole: list[ContentDigest] = []
-        for file in files:
-            provenance, frame = read_provenance(file), scan_files([file])
-            try:
-                schema = frame.collect_schema()
-                if is_folder and not whole:
-                    whole.append(stack.enter_context(contextlib.closing(ContentDigest(schema))))
-                with contextlib.closing(ContentDigest(schema)) as digest:
-                    for batch in batches(frame, THRESHOLDS.batch):
-                        for each in (digest, *whole):
-                            each.add(batch)
-                    content = digest.content()
-            except ENGINE_ERRORS as error:
-                raise InputError(f"{shown_path(file)}: cannot be read: {first_line(error)}") from None
-            name = f"{shown_path(file.name)}: " if is_folder else ""
-            differ += [f"{name}{problem}" for problem in _differences(file, provenance, content)]
-            rows, root = rows + content["rows"], content["root"]
-        root = whole[0].content()["root"] if whole else root
-    return Seal(root, rows, tuple(differ))
-
-
-def _differences(file: Path, provenance: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[str]:
-    stored = provenance.get("content")
-    if stored is None:
-        hint = "Files of before Assay wrote digests cannot be checked: score the rollouts again."
-        raise InputError(f"{shown_path(file)}: its footer has no digests of its content.", hint)
-    columns, rows, root = [tuple(column) for column in stored["columns"]], stored["rows"], stored["root"]
-    before = {name: (dtype, digest) for name, dtype, digest in columns}
-    now = {name: (dtype, digest) for name, dtype, digest in content["columns"]}
-    yield from (name for name in {**before, **now} if before.get(name) != now.get(name))
-    if list(before) != list(now) and {*before} == {*now}:
-        yield "the order of the columns"
-    if rows != content["rows"] or provenance.get("rows") != content["rows"]:
-        yield "the number of rows"
-    if root_of(columns, rows) != root:
-        yield "the root in the footer"

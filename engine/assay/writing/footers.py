@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
+from polars.exceptions import PanicException, PolarsError
 from pydantic import Field
 
 from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
@@ -149,15 +148,15 @@ def provenance_in(path: str | Path) -> dict[str, Any] | None:
         raise InputError(f"{shown}: is {kind}.")
     try:
         with path.open("rb") as file:
-            metadata = pq.read_metadata(file).metadata or {}
+            metadata = pl.read_parquet_metadata(file)
     except FileNotFoundError:
         raise InputError(f"{shown}: no such file.") from None
     except PermissionError as error:
         raise InputError(f"{shown}: {error.strerror}.") from None
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # of the name of a column
+    except (OSError, PolarsError, PanicException) as error:
         raise InputError(f"{shown}: not a readable parquet file: {error}") from None
-    stored = metadata.get(PROVENANCE_KEY.encode())
-    return None if stored is None else _checked(stored, Footer, path)
+    stored = metadata.get(PROVENANCE_KEY)
+    return None if stored is None else _checked(stored.encode(), Footer, path)
 
 
 def text_beside(path: Path) -> bytes | None:

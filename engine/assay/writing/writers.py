@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -10,15 +11,16 @@ from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable
 from assay.expressions.readable import has_type, readable
 from assay.expressions.shared_columns import exactly
 from assay.names import PROVENANCE_KEY
+from assay.system.arrow import pq
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.stdout import standard_output
-from assay.writing.digests import ContentDigest
+from assay.thresholds import THRESHOLDS
+from assay.writing.digests import LISTED, ContentDigest
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
@@ -56,27 +58,72 @@ class _Parquet(Writer):
             if any("\0" in field for field in (name, *_names_inside(dtype))):
                 hint = "Leave the column out with --keep, or write .jsonl or .csv."
                 raise InputError(f"`{name}`: column names in parquet cannot contain NUL.", hint)
-        empty = plain_frame(pl.DataFrame(schema=schema))
-        self._arrow = _arrow(empty).schema
-        self._content = ContentDigest(empty.schema)
-        self._writer = pq.ParquetWriter(file, self._arrow, compression="zstd")
+        self._empty = plain_frame(pl.DataFrame(schema=schema))
+        self._file = file
+        self._content = ContentDigest(self._empty.schema)
+        self._held: list[pl.DataFrame] = []
+        self._by_arrow: _ArrowParquet | None = None
+        if not all(dtype in LISTED for dtype in self._empty.schema.values()):
+            self._by_arrow = _ArrowParquet(file, self._empty)
 
     def write(self, batch: pl.DataFrame) -> None:
-        if batch.height:
-            # rechunk, because the engine's chunks would show in the bytes
-            plain = plain_frame(batch.rechunk())
-            table = _arrow(plain)
-            self._content.add(plain, table)
-            self._writer.write_table(in_schema(table, self._arrow))
+        if not batch.height:
+            return
+        # rechunk, because the engine's chunks would show in the bytes
+        self._held.append(plain_frame(batch.rechunk()))
+        if self._by_arrow is None:
+            rows, size = (
+                sum(each) for each in zip(*((one.height, one.estimated_size()) for one in self._held), strict=True)
+            )
+            if rows <= THRESHOLDS.held_rows and size <= _HELD:
+                return
+            self._by_arrow = _ArrowParquet(self._file, self._empty)
+        for frame in self._held:
+            self._by_arrow.write(frame, self._content)
+        self._held.clear()
 
     def close(self, provenance: Mapping[str, Any]) -> str:
+        whole = None
+        if self._by_arrow is None:
+            whole = pl.concat([self._empty, *self._held], rechunk=True)
+            self._content.add(whole)
         content = self._content.content()
-        self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps({**provenance, "content": content})})
-        self._writer.close()
+        footer = {PROVENANCE_KEY: json.dumps({**provenance, "content": content})}
+        if self._by_arrow is not None:
+            self._by_arrow.close(footer)
+        elif whole is not None:
+            in_memory = io.BytesIO()  # Polars would not report why the disk failed
+            whole.write_parquet(in_memory, compression="zstd", metadata=footer)
+            self._file.write(in_memory.getbuffer())
         return str(content["root"])
 
     def abandon(self) -> None:
         self._content.close()
+        if self._by_arrow is not None:
+            self._by_arrow.abandon()
+
+
+_HELD = 1 << 25
+"""Bytes of a result that are held in memory to be written at once."""
+
+
+class _ArrowParquet:
+    """Writes a result of any size: Polars' writer takes a footer before it writes, and this one after."""
+
+    def __init__(self, file: IO[bytes], empty: pl.DataFrame) -> None:
+        self._schema = _arrow(empty).schema
+        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
+
+    def write(self, plain: pl.DataFrame, content: ContentDigest) -> None:
+        table = _arrow(plain)
+        content.add(plain, table)
+        self._writer.write_table(in_schema(table, self._schema))
+
+    def close(self, footer: Mapping[str, str]) -> None:
+        self._writer.add_key_value_metadata(footer)
+        self._writer.close()
+
+    def abandon(self) -> None:
         with contextlib.suppress(Exception):
             self._writer.close()
         self._writer.is_open = False  # otherwise the garbage collector closes it, after the file is gone

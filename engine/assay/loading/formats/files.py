@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, closest, path_text, shown_path
 from assay.expressions.mixed import TYPED
 from assay.expressions.shared_columns import plain_type
 from assay.loading.formats.reading import File, Reading, one_after_another, own_types, rows_in_all
+from assay.system.arrow import pa
 from assay.system.memory import at_once
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import polars as pl
-import pyarrow as pa
 
 from assay.errors import InputError, shown_path
 from assay.expressions.json import MAX_DEPTH, mended, too_deep
@@ -21,6 +20,7 @@ from assay.loading.formats.documents import RecordDocument, form_of, other_kind,
 from assay.loading.formats.json_forms import Forms, fits, parse
 from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, pick
 from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
+from assay.system.arrow import pa
 from assay.system.memory import room
 from assay.thresholds import THRESHOLDS
 from assay.values.chats import EXACT

@@ -13,20 +13,20 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import polars.selectors as cs
-import pyarrow as pa
-import pyarrow.parquet as pq
 from polars.exceptions import PolarsError
 
 from assay.errors import InputError, shown_path
+from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
 from assay.loading.formats.reading import HARMLESS, File, Reading, Unit, about_file, by_engine
+from assay.system.arrow import file_errors, pa, pq
 from assay.system.memory import room, share
 from assay.system.processes import keeps_memory
 from assay.system.special_files import engine_path
@@ -40,11 +40,6 @@ _TOGETHER = 1024
 """Rows that are decoded together; fewer if they are, or may be, long."""
 
 _BUFFER = 1 << 20
-_PLAIN = (
-    *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_date32),
-    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
-    *(pa.types.is_decimal128, pa.types.is_timestamp, pa.types.is_null),
-)
 
 
 @dataclass(frozen=True)
@@ -52,15 +47,22 @@ class ParquetFile(File):
     """A ``File`` whose units are row groups.
 
     Attributes:
-        plain: Whether the buffered reader gives the columns the same types as Polars.
         foreign: Whether there are columns that only the buffered reader can read.
         dense: Whether columns expand so much that limits have to be checked for the columns that are read.
     """
 
     reading: Reading
-    plain: bool = False
     foreign: bool = False
     dense: bool = False
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether the buffered reader gives the columns the same types as Polars."""
+        if self.foreign:
+            return False
+        with pq.ParquetFile(engine_path(self.path)) as source:
+            serialized = source.schema_arrow.remove_metadata().serialize().to_pybytes()
+        return _is_plain(serialized, tuple(self.schema.items()))
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         units = self.units[first:last]
@@ -101,14 +103,17 @@ class ParquetFile(File):
             yield frame_of(converted)
 
     def _buffered(self, units: Sequence[Unit]) -> bool:
-        if self.foreign or not self.plain:
-            return self.foreign
-        if self.reading.verify_checksums or self.reading.utf8 == "replace":
+        if self.foreign:
             return True
-        if not units:
-            return False
-        rows = sum(unit.rows or 0 for unit in units)
-        return self._fitting(units) < _frames() or rows < THRESHOLDS.small_group * len(units)
+        if not (self.reading.verify_checksums or self.reading.utf8 == "replace"):
+            rows = sum(unit.rows or 0 for unit in units)
+            # of one small group, the import of pyarrow takes longer than what its reader saves; it also sees what values become that
+            # are stored once for many rows
+            is_harmless = len(units) == 1 and rows * units[0].size <= HARMLESS
+            are_small = rows < THRESHOLDS.small_group * len(units) and not is_harmless
+            if not units or (self._fitting(units) >= _frames() and not are_small):
+                return False
+        return self.plain
 
     def _fitting(self, units: Sequence[Unit]) -> int:
         return room(self.reading.memory_limit) // max(1, _size_in_memory([max(units, key=lambda unit: unit.size)]))
@@ -150,34 +155,48 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     """Open a parquet file by reading its footer."""
     room(reading.memory_limit)
     try:
-        with pq.ParquetFile(engine_path(path)) as source:
-            footer, arrow = source.metadata, source.schema_arrow
-        with about_file(path):
-            converted = held_schema(arrow)
-        foreign = not converted.equals(arrow, check_metadata=True)
-        # NOTE: for such types, Polars panics, or reads other values
-        schema = (
-            _frame_schema(converted) if foreign else pl.scan_parquet(engine_path(path), glob=False).collect_schema()
-        )
-    except (PolarsError, pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        schema, groups, foreign = _plain_columns(path) or _columns(path)
+    except file_errors(PolarsError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(error.errno, os.strerror(error.errno)) from None  # Arrow's words have the path in them
         problem = _seems(path) or str(error).strip().split("\n", 1)[0]
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {problem}") from None
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_false_footer(path, groups)
-    plain = not foreign and _is_plain(arrow.remove_metadata().serialize().to_pybytes(), tuple(schema.items()))
-    file = ParquetFile(path, schema, units, reading, plain, foreign, _is_dense(groups, arrow.names, reading))
+    file = ParquetFile(path, schema, units, reading, foreign, _is_dense(groups, list(schema), reading))
     if not reading.verify_checksums:
         return file
-    if not plain and (fault := find_fault(path, checksums=True)):  # else the buffered reader will verify them
+    if not file.plain and (fault := find_fault(path, checksums=True)):  # else the buffered reader will verify them
         raise InputError(fault)
     return (
         file
         if are_checked(path)
         else replace(file, notes=(f"{shown_path(path)}: its pages have no checksums to verify",))
     )
+
+
+def _plain_columns(path: Path) -> tuple[pl.Schema, Sequence[Any], bool] | None:
+    footer = plain_footer(path)
+    if footer is None:
+        return None
+    try:
+        schema = pl.scan_parquet(engine_path(path), glob=False).collect_schema()
+    except (PolarsError, OSError):
+        return None  # pyarrow says why
+    names, groups = footer
+    is_plain = names == list(schema) and all(dtype in PLAIN for dtype in schema.values())
+    return (schema, groups, False) if is_plain else None
+
+
+def _columns(path: Path) -> tuple[pl.Schema, Sequence[Any], bool]:
+    with pq.ParquetFile(engine_path(path)) as source:
+        footer, arrow = source.metadata, source.schema_arrow
+    with about_file(path):
+        converted = held_schema(arrow)
+    foreign = not converted.equals(arrow, check_metadata=True)
+    # NOTE: for such types, Polars panics, or reads other values
+    schema = _frame_schema(converted) if foreign else pl.scan_parquet(engine_path(path), glob=False).collect_schema()
+    return schema, [footer.row_group(number) for number in range(footer.num_row_groups)], foreign
 
 
 def _seems(path: Path) -> str:
@@ -262,7 +281,7 @@ def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) ->
     return tuple(_frame_schema(arrow).items()) == schema
 
 
-def _frame_schema(arrow: pa.Schema) -> pl.Schema:
+def _frame_schema(arrow: "pa.Schema") -> pl.Schema:
     return frame_of(pa.Table.from_batches([], arrow)).schema
 
 
@@ -271,10 +290,16 @@ def _has_plain_type(dtype: Any) -> bool:
         return dtype.num_fields > 0 and all(_has_plain_type(field.type) for field in dtype)
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
         return _has_plain_type(dtype.value_type)
-    return any(is_type(dtype) for is_type in _PLAIN)
+    types = pa.types
+    checks = (
+        *(types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_date32),
+        *(types.is_string, types.is_large_string, types.is_binary, types.is_large_binary),
+        *(types.is_decimal128, types.is_timestamp, types.is_null),
+    )
+    return any(is_type(dtype) for is_type in checks)
 
 
-def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> Iterator[pa.Table]:
+def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> "Iterator[pa.Table]":
     units = [file.units[at] for at in groups]
     max_bytes = share(file.reading.memory_limit)
     expected_rows = sum(unit.rows or 0 for unit in units)
@@ -313,6 +338,6 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
             )
     except MemoryError:  # pyarrow's as well as Python's
         raise
-    except (pa.ArrowException, OSError) as error:
+    except file_errors() as error:
         fault = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {error}"
         raise InputError(fault) from None

@@ -7,76 +7,11 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from assay.errors import shown_path
+from assay.loading.formats.parquet_footer import read_struct
 from assay.loading.formats.reading import HARMLESS
+from assay.system.arrow import file_errors, pa, pq
 from assay.system.special_files import engine_path
-
-_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
-_MAX_DEPTH = 16
-
-
-def read_struct(file: IO[bytes], depth: int = 0) -> dict[int, int]:
-    """Return the integers of a struct by field number, leaving the file after the struct."""
-    if depth > _MAX_DEPTH:
-        raise ValueError("nested too deeply")
-    integers: dict[int, int] = {}
-    number = 0
-    while header := _byte(file):
-        kind = header & 0x0F
-        number = number + (header >> 4) if header >> 4 else _integer(file)
-        if kind in _INTEGERS:
-            integers[number] = _integer(file)
-        elif kind not in _BOOLEANS:  # their header is their value
-            _skip(file, kind, depth)
-    return integers
-
-
-def _skip(file: IO[bytes], kind: int, depth: int) -> None:
-    if kind in (_BYTE, *_BOOLEANS):  # an element of a list
-        _byte(file)
-    elif kind in _INTEGERS:
-        _varint(file)
-    elif kind == _DOUBLE:
-        file.seek(8, 1)
-    elif kind == _BINARY:
-        file.seek(_varint(file), 1)
-    elif kind == _STRUCT:
-        read_struct(file, depth + 1)
-    elif kind in _LISTS:
-        header = _byte(file)
-        count = header >> 4 if header >> 4 < 15 else _varint(file)  # noqa: PLR2004
-        for _ in range(count):
-            _skip(file, header & 0x0F, depth + 1)
-    else:
-        raise ValueError(f"unknown type {kind}")
-
-
-def _byte(file: IO[bytes]) -> int:
-    byte = file.read(1)
-    if not byte:
-        raise ValueError("ends early")
-    return byte[0]
-
-
-def _varint(file: IO[bytes]) -> int:
-    value = shift = 0
-    while True:
-        byte = _byte(file)
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:  # noqa: PLR2004
-            return value
-        if shift > 63:  # noqa: PLR2004
-            raise ValueError("number too long")
-
-
-def _integer(file: IO[bytes]) -> int:
-    value = _varint(file)
-    return (value >> 1) ^ -(value & 1)
-
 
 _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
 _ROWS = 1024
@@ -91,7 +26,7 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
         file = pq.ParquetFile(
             engine_path(path), pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=checksums
         )
-    except (pa.ArrowException, OSError) as error:  # it is gone or has been replaced
+    except file_errors() as error:  # it is gone or has been replaced
         number = getattr(error, "errno", None)
         return f"{shown_path(path)}: {os.strerror(number) if number else str(error).strip().rstrip('.')}."
     with file:
@@ -102,11 +37,11 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
     return ""
 
 
-def _fault_of(file: pq.ParquetFile, group: int, name: str) -> str:
+def _fault_of(file: "pq.ParquetFile", group: int, name: str) -> str:
     try:
         for batch in file.iter_batches(_ROWS, row_groups=[group], columns=[name], use_threads=False):
             batch.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+    except file_errors() as error:
         fault = str(error).strip().split("\n", 1)[0]
         return _NO_TEXT if "UTF8" in fault else fault.rstrip(".")
     return ""
@@ -193,7 +128,7 @@ def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
             size, packed = sizes[_SIZE], sizes[_PACKED]
         except (KeyError, ValueError, OverflowError):
             size, packed = -1, -1
-        if min(size, packed) < 0:
+        if not isinstance(size, int) or not isinstance(packed, int) or min(size, packed) < 0:
             yield int(leaf.total_uncompressed_size)
             return
         yield size
@@ -216,7 +151,7 @@ def _has_checksum(header: Iterator[int]) -> bool:
     return next(header, 0) == _INT32
 
 
-def mended(table: pa.Table) -> pa.Table:
+def mended(table: "pa.Table") -> "pa.Table":
     """Replace bytes that are not UTF-8 by U+FFFD, as ``bytes.decode(errors="replace")`` does."""
     columns = [pa.chunked_array([_mended(chunk) for chunk in column.chunks], column.type) for column in table.columns]
     return pa.Table.from_arrays(columns, schema=table.schema)

@@ -1,0 +1,39 @@
+"""What a command imports: a module that nothing needs makes every small run slower."""
+
+import json
+import subprocess
+import sys
+
+import polars as pl
+
+RUN = """
+import os, sys
+def end(code):
+    names = {name.partition(".")[0] for name in sys.modules} & {"pyarrow", "numpy", "pandas", "rich"}
+    print(code, *sorted(names))
+    sys.stdout.flush()
+    leave(code)
+leave, os._exit = os._exit, end
+sys.argv[0] = "assay"
+from assay.cli.main import main
+main()
+"""
+CHECKS = [{"type": "contains", "value": "refund"}, {"type": "regex", "pattern": r"\d"}, {"type": "json_valid"}]
+
+
+def _imported(*args, folder):
+    done = subprocess.run([sys.executable, "-c", RUN, *args], capture_output=True, text=True, cwd=folder, check=False)
+    return done.stdout.split()
+
+
+def test_a_small_run_from_parquet_to_parquet_needs_no_pyarrow(tmp_path):
+    pl.DataFrame({"completion": ["a refund", "1"] * 8}).write_parquet(tmp_path / "rollouts.parquet")
+    (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))
+    run = ("score", "rollouts.parquet", "--spec", "spec.json", "--out", "rewards.parquet")
+    assert _imported(*run, folder=tmp_path) == ["0", "rich"]  # for the table of the summary
+    assert pl.read_parquet(tmp_path / "rewards.parquet").height == 16
+    assert "pyarrow" in _imported(*run[:2], "--spec", "spec.json", "--verify-checksums", folder=tmp_path)
+
+
+def test_a_command_imports_no_engine_for_its_help(tmp_path):
+    assert _imported("score", "--help", folder=tmp_path)[-1:] == ["0"]
