@@ -56,6 +56,7 @@ SWITCHES = (
         "any_role",
         "any_version",
         "details",
+        "integrity",
         "isolate",
         "lengths",
         "lenient",

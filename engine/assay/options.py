@@ -863,9 +863,48 @@ class GroupsOptions(TypedDict, total=False):
             metavar="t|bootstrap",
         ),
     ]
-    seed: Annotated[int, _OWN("Seed of the resamples.", default=0, metavar="N")]
+    seed: Annotated[
+        int, _OWN("Seed of the resamples, and of the groups whose texts are compared.", default=0, metavar="N")
+    ]
+    integrity: Annotated[
+        bool,
+        _OWN(
+            "Also check whether groups hold together: odd sizes, mixed prompts and golds, equal and nearly equal texts.",
+            default=False,
+        ),
+    ]
+    near: Annotated[
+        float,
+        _OWN(
+            "With --integrity: the least similarity of texts that are nearly the same, from 0 to 1.",
+            default=0.95,
+            parse=_number(" from 0 to 1", lambda value: 0 <= value <= 1),
+            metavar="X",
+            python="With ``integrity``: the least similarity of texts that are nearly the same, from 0 to 1.",
+        ),
+    ]
+    size: Annotated[
+        int | None,
+        _OWN(
+            "With --integrity: the usual number of rows of a group.",
+            shown_default="the commonest",
+            parse=_number(" of rows, at least 1", lambda value: value >= 1, int),
+            metavar="N",
+            python="With ``integrity``: the usual number of rows of a group; by default the commonest.",
+        ),
+    ]
+    rollouts: Rollouts
     task: TaskNames
     group: GroupNames
+
+
+class GroupsLimits(TypedDict, total=False):
+    """Limits on groups that do not hold together; a limit is exceeded by more than it."""
+
+    max_duplicates: Annotated[
+        int | str | None, _SHARE("Texts that may be those of an earlier row in their group.", LIMITS)
+    ]
+    max_mixed: Annotated[int | str | None, _SHARE("Groups that may have several prompts or golds.", LIMITS)]
 
 
 class TripwireOptions(TypedDict, total=False):

@@ -180,3 +180,110 @@ def test_advantages_that_are_written_nowhere_are_told(rewards, tmp_path):
     assert note in run(rewards, "--advantages", "rloo").stderr
     assert note not in run(rewards, "--advantages", "rloo", "--out", tmp_path / "groups.parquet").stderr
     assert note not in run(rewards).stderr
+
+
+@pytest.fixture
+def doubtful(tmp_path):
+    """Groups of four, but for one of three; one with two prompts, two that share one; two copies."""
+    rows = [
+        {
+            "task_id": f"t{at // 4}",
+            "prompt": f"Question {at // 4}",
+            "completion": f"answer {at}",
+            "reward": at % 2,
+            "step": 1,
+        }
+        for at in range(31)
+    ]
+    rows[0]["prompt"], rows[1]["completion"], rows[2]["completion"] = "Another one?", "answer 0", "answer 0"
+    for row in rows[4:8]:
+        row["prompt"] = "Question\n2"
+    path = tmp_path / "doubtful.parquet"
+    pl.DataFrame(rows).with_columns(passed=pl.col("reward") == 1).write_parquet(path)
+    return path
+
+
+def test_groups_that_do_not_hold_together_are_named(doubtful, tmp_path):
+    said = run(doubtful, "--integrity", "--out", tmp_path / "groups.parquet").stderr
+    lines = [line.split() for line in said.splitlines()]
+    assert ["size", "other", "than", "4", "1", "8", "groups"] in lines
+    assert ["several", "prompts", "1", "8", "groups"] in lines
+    assert ["several", "golds", "–"] in lines
+    assert ["the", "prompt", "of", "another", "task", "2", "8", "groups"] in lines
+    assert ["text", "of", "an", "earlier", "row", "in", "the", "group", "2", "31", "texts"] in lines
+    at = lines.index(["task_id", "step", "rows", "prompts", "golds", "shared", "prompt"])
+    assert lines[at + 1 : at + 5] == [
+        ["t0", "1", "4", "2", "–"],
+        ["t1", "1", "4", "1", "–", "yes"],
+        ["t2", "1", "4", "1", "–", "yes"],
+        ["t7", "1", "3", "1", "–"],
+    ]
+    assert "no golds of the rollouts: the result does not say what it was made from" in said
+    found = assay.groups(doubtful, integrity=True)
+    written = pl.read_parquet(tmp_path / "groups.parquet")
+    assert written.columns == [*found.table.columns, *found.integrity.columns[3:]]
+    assert written["distinct"].to_list() == [2, *[4] * 6, 3]
+    data = json.loads(run(doubtful, "--integrity", "--json").stdout)
+    assert data == found.as_json()
+    assert "integrity" not in assay.groups(doubtful).as_json()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--max-mixed", "1"], 0, None),
+        (["--max-mixed", "0"], 3, "exceeded: 1 of 8; --max-mixed allows 0"),
+        (["--max-mixed", "12.5%"], 0, None),
+        (["--max-mixed", "12%"], 3, "exceeded: 1 of 8; --max-mixed allows 12%"),
+        (["--max-duplicates", "2"], 0, None),
+        (["--max-duplicates", "1", "--max-mixed", "1"], 3, "exceeded: 2 of 31; --max-duplicates allows 1"),
+    ],
+)
+def test_gates_are_exceeded_by_more_than_they_allow(doubtful, arguments, code, said):
+    shown = run(doubtful, *arguments, code=code).stderr
+    assert "several prompts" in shown
+    assert (said or "exceeded") in shown if said else "exceeded" not in shown
+
+
+def test_a_gate_needs_what_it_is_about(rewards, doubtful, tmp_path):
+    shown = run(rewards, "--max-duplicates", "0", code=2).stderr
+    assert "--max-duplicates 0: the texts of the groups are not known." in shown
+    assert "name the files that were scored with --rollouts" in shown
+    pl.read_parquet(doubtful).drop("prompt").write_parquet(tmp_path / "other.parquet")
+    assert (
+        "prompts or golds of the groups are not known"
+        in run(tmp_path / "other.parquet", "--max-mixed", "0", code=2).stderr
+    )
+    pl.read_parquet(doubtful).clear().write_parquet(tmp_path / "empty.parquet")
+    run(tmp_path / "empty.parquet", "--max-mixed", "0", "--max-duplicates", "0%")
+    for arguments, message in (
+        (["--near", "0.9"], "--near 0.9: only with --integrity."),
+        (["--integrity", "--near", "2"], "--near 2.0: expected a number from 0 to 1."),
+        (["--integrity", "--size", "0"], "--size 0: expected a number of rows, at least 1."),
+        (["--max-mixed", "few"], "--max-mixed few: expected a number of rows or a percentage."),
+    ):
+        assert message in run(doubtful, *arguments, code=2).stderr
+
+
+def test_texts_come_from_the_rollouts_that_were_scored(tmp_path):
+    rows = [
+        {"task_id": f"t{at // 4}", "prompt": "?", "answer": "1", "completion": "12"[at % 2] * 60} for at in range(16)
+    ]
+    path, other = tmp_path / "rows.jsonl", tmp_path / "moved.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assay.score_file(
+        path, {"checks": [{"type": "number", "value": {"column": "answer"}}]}, tmp_path / "rewards.parquet"
+    )
+    facts = {"texts": 16, "duplicates": 8, "near_duplicates": 8, "mixed_golds": 0, "shared_prompt": 4}
+    found = assay.groups(tmp_path / "rewards.parquet", integrity=True)
+    assert {name: found.facts["integrity"][name] for name in facts} == facts
+    path.rename(other)
+    lost = assay.groups(tmp_path / "rewards.parquet", integrity=True)
+    assert lost.facts["integrity"]["texts"] is lost.facts["integrity"]["compared"] is None
+    assert any(note.startswith("no texts of the rollouts: ") for note in lost.notes)
+    run(tmp_path / "rewards.parquet", "--max-duplicates", "7", "--rollouts", other, code=3)
+    other.write_text(other.read_text().replace("t0", "t9"))
+    assert (
+        "was not made from these rollouts"
+        in run(tmp_path / "rewards.parquet", "--integrity", "--rollouts", other, code=2).stderr
+    )

@@ -25,6 +25,7 @@ from assay.options import (
     DiffLimits,
     DiffOptions,
     FileOptions,
+    GroupsLimits,
     GroupsOptions,
     PageOptions,
     ReportOptions,
@@ -191,11 +192,12 @@ def show(
 
 
 @command(
-    {GroupsOptions: ()},
+    {GroupsOptions: (), GroupsLimits: ()},
     modules=("assay.insight.grouping",),
     epilog="""\b
 Examples:
   assay groups rewards.parquet --k 1,4,8
+  assay groups rewards.parquet --integrity --max-mixed 0 --max-duplicates 20%
   assay groups rewards.parquet --advantages grpo --out groups.parquet""",
 )
 def groups(
@@ -215,13 +217,16 @@ def groups(
     from assay.writing.writers import ENDINGS, open_writer
 
     path = _checked_out(out, ENDINGS, overwrite=overwrite)
+    limits = settle(GroupsLimits, _taken(GroupsLimits, options), "groups")
+    options["integrity"] |= any(limit is not None for limit in limits.values())
     with to_stderr().status("reading"):
-        found = look(result, **options)
-    with open_writer(path, found.table.schema) as writer:
+        found = look(result, **options).within(**limits)
+    table = found.whole_table
+    with open_writer(path, table.schema) as writer:
         if writer is not None:
-            writer.write(found.table)
-            writer.close({"assay_version": __version__, "command": command_line(), "rows": found.table.height})
-    deliver(found.as_json(), found.document(), out=None, as_data=as_data)
+            writer.write(table)
+            writer.close({"assay_version": __version__, "command": command_line(), "rows": table.height})
+    deliver(found.as_json(), found.document(), out=None, as_data=as_data, failed=found.exceeds)
     if options["advantages"] is not None and path is None and not as_data:
         print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
 

@@ -1,6 +1,6 @@
 """Answers to questions about results, as documents; each function takes the ``as_json()`` of an answer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -277,8 +277,45 @@ def groups_document(groups: _Data) -> Document:
         blocks.append(Table(columns, list(map(_pair, likeliest)), spare=("r", "tasks", "p")))
         if (more := len(pairs) - _MODELS) > 0:
             blocks.append(Lines([f"… and {counted(more, 'pair')} more in --json"]))
-    blocks.append(Lines([f"note: {note}" for note in (*notes, *groups["notes"])]))
+    if "integrity" in groups:
+        blocks += _integrity(groups)
+    exceeded = [
+        f"exceeded: {limit['value']:,} of {limit['of']:,}; {limit['limit']} allows {limit['allowed']}"
+        for limit in groups.get("limits", ())
+        if limit["exceeded"]
+    ]
+    blocks.append(Lines([*(f"note: {note}" for note in (*notes, *groups["notes"])), *exceeded]))
     return Document("assay groups", blocks)
+
+
+def _integrity(groups: _Data) -> Iterator[Table]:
+    """Yield how many groups and texts there are that need a look, and the groups that need it most."""
+    facts = groups["integrity"]
+    of_groups, texts = counted(facts["groups"], "group"), counted(facts["texts"] or 0, "text")
+    compared = f"the texts of {counted(facts['compared'] or 0, 'group')}"
+    of = texts if facts["compared"] == facts["groups"] else compared
+    lines = [
+        (f"size other than {count(facts['usual_size'])}", "odd_size", of_groups),
+        ("several prompts", "mixed_prompts", of_groups),
+        ("several golds", "mixed_golds", of_groups),
+        ("the prompt of another task", "shared_prompt", of_groups),
+        ("text of an earlier row in the group", "duplicates", texts),
+        ("nearly that text", "near_duplicates", of),
+    ]
+    cells = [[words, count(facts[name]), "" if facts[name] is None else of] for words, name, of in lines]
+    yield Table({"integrity": False, "number": True, "of": False}, cells)
+    if doubtful := groups["doubtful"]:
+        keys = [name for name in doubtful[0] if name in groups["group"]]
+        names = {"rows": True, "prompts": True, "golds": True, "shared prompt": False}
+        cells = [
+            [
+                *(_or_dash(group[name]) for name in keys),
+                *(count(group[name]) for name in ("rows", "prompts", "golds")),
+                "yes" if group["shared_prompt"] else "",
+            ]
+            for group in doubtful
+        ]
+        yield Table(with_names(keys, names), cells)
 
 
 def _of_models(by: Sequence[str], models: Sequence[_Data]) -> list[Lines | Table]:

@@ -7,9 +7,9 @@ task: they say what holds for new tasks like these.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import polars as pl
 
@@ -17,13 +17,28 @@ from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.documents import groups_document
+from assay.insight.integrity.groups import (
+    COLUMNS,
+    answers_of,
+    gathered,
+    integrity_facts,
+    integrity_of,
+    numbered,
+    usual_size,
+)
+from assay.insight.integrity.near import MOST_CHARACTERS, MOST_PAIRS
+from assay.insight.integrity.prompts import PROMPTS, gold_keys, prompt_keys, text_key
+from assay.insight.originals import HOW, text_expr, whole_rows
+from assay.insight.probes import GOLDS
 from assay.insight.results import ROW, Result, names_of, open_result, sort_key
 from assay.insight.training.advantage import advantages as compute_advantages
 from assay.insight.training.estimators import ESTIMATORS
 from assay.insight.training.subsets import MOST_VOTES, extremes, majorities, passing
-from assay.names import HIDDEN
-from assay.options import GroupsOptions, documented
+from assay.names import COMPLETION, HIDDEN
+from assay.options import GroupsLimits, GroupsOptions, documented, settle
+from assay.system.quantities import RowLimit
 from assay.thresholds import THRESHOLDS
+from assay.values.plain import json_data
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
@@ -33,11 +48,16 @@ Method = Literal["t", "bootstrap"]
 _OWN_ADVANTAGES = ("grpo", "dr_grpo", "rloo")
 _DEFAULT_K = (1, 4, 8)
 _MOST_PAIRED = 50  # models that are compared in pairs
+_MOST_DOUBTFUL = 10  # groups that do not hold together and are named
 _MOST_SUMMARISED = 2_000  # values of ``by``: each has some twenty intervals
 
 _GROUP, _TASK = HIDDEN + "group", HIDDEN + "cluster"
 _MEASURES = ("rows", "scored", "passed", "mean", "std", "min", "max", "flat")
 _RATES = ("pass@", "pass^", "g-pass@", "mg-pass@", "maj@", "flat", "all_")
+
+_ANSWERS = ("answers", "effective_answers")
+_UNASKED = {"near": 0.95, "size": None, "rollouts": None}
+"""Options of integrity, as they are without it."""
 
 _SUMMARY: dict[str, Any] = {"metric": pl.String}
 _SUMMARY |= dict.fromkeys(("value", "se", "low", "high", "naive_se", "design_effect"), pl.Float64)
@@ -63,6 +83,12 @@ class Groups(Displayed):
         pairs: One row for each two models ``a`` and ``b`` with tasks in common: the mean ``difference`` of their means on a task,
             b less a, its ``se``, ``t`` and two-sided ``p``, and Holm's ``p_holm``; tasks on which b ``wins``, ``ties`` and ``losses``.
         advantages: The advantage of each row of the result, null where it has none; None if not asked for.
+        integrity: With ``integrity``, one row for each group, in order of its columns and also if ``table`` splits it by ``by``: ``rows``, whether that is an ``odd_size``, how many distinct
+            ``prompts`` and ``golds`` it has, whether a prompt is a ``shared_prompt``, that of another task; its ``texts``, how many are
+            ``distinct`` and ``near_distinct``, and the share of its reward that rows with the text of an earlier row have,
+            ``duplicate_reward``, or nearly its text, ``near_duplicate_reward``; with ``vote`` its distinct ``answers`` and how many
+            equally frequent ones were as varied, ``effective_answers``. Null where it cannot be told.
+        limits: What ``within`` allows, and whether it is exceeded.
         facts: Numbers of rows and groups, and the options.
         notes: What the user should know.
     """
@@ -73,6 +99,56 @@ class Groups(Displayed):
     advantages: pl.Series | None
     facts: dict[str, Any]
     notes: tuple[str, ...]
+    integrity: pl.DataFrame | None = None
+    limits: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether a limit is exceeded."""
+        return any(limit["exceeded"] for limit in self.limits)
+
+    def within(self, **limits: Unpack[GroupsLimits]) -> "Groups":
+        """Return the groups with limits, each exceeded only by more than it.
+
+        Args:
+            limits: See ``assay.options.GroupsLimits``.
+
+        Raises:
+            UsageError: A limit is not a number or a percentage, or what it is about is not known.
+        """
+        settled, facts = settle(GroupsLimits, limits, "within"), self.facts.get("integrity", {})
+        counts = {
+            "max_duplicates": ("texts", facts.get("duplicates"), facts.get("texts")),
+            "max_mixed": ("prompts or golds", self._mixed, facts.get("groups")),
+        }
+        limited = []
+        for name, (noun, value, of) in counts.items():
+            limit = RowLimit(option := f"--{name.replace('_', '-')}", settled[name])  # type: ignore[literal-required]
+            if limit.given is None:
+                continue
+            if value is None:
+                fact = f"{option} {limit.given}: the {noun} of the groups are not known."
+                raise UsageError(fact, "\n".join(self.notes) if facts else "Ask for them: integrity=True")
+            entry = {"limit": option, "allowed": limit.given, "value": value, "of": of}
+            limited.append(entry | {"exceeded": limit.exceeded(value, of)})
+        return replace(self, limits=limited)
+
+    @property
+    def _mixed(self) -> int | None:
+        """How many groups have several prompts or golds; None where neither is known."""
+        if self.integrity is None:
+            return None
+        is_mixed = self.integrity.select(pl.max_horizontal("prompts", "golds") > 1).to_series()
+        return None if 0 < len(is_mixed) == is_mixed.null_count() else int(is_mixed.sum())
+
+    @property
+    def whole_table(self) -> pl.DataFrame:
+        """The table, with what ``integrity`` says of each group."""
+        if self.integrity is None:
+            return self.table
+        others = self.integrity.drop("rows")
+        keys = [name for name in others.columns if name in self.table.columns]
+        return self.table.join(others, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
     @property
     def headline(self) -> str:
@@ -98,7 +174,18 @@ class Groups(Displayed):
             {name: row[name] for name in names} | {"ci95": _interval(row)} for row in self.pairs.iter_rows(named=True)
         ]
         data = {"insight": 1, **self.facts, "summary": models, "pairs": pairs, "notes": list(self.notes)}
+        if self.integrity is not None:
+            data |= {"doubtful": self._doubtful, "limits": list(self.limits)}
         return dict(json.loads(json.dumps(data, default=str, allow_nan=False)))
+
+    @property
+    def _doubtful(self) -> list[dict[str, Any]]:
+        """Some groups that do not hold together, those with several prompts or golds first."""
+        assert self.integrity is not None  # noqa: S101
+        is_mixed = pl.max_horizontal("prompts", "golds") > 1
+        kinds = [self.integrity.filter(is_so) for is_so in (is_mixed, pl.col("shared_prompt"), pl.col("odd_size"))]
+        found = pl.concat(kinds).unique(maintain_order=True).head(_MOST_DOUBTFUL)
+        return [json_data(group) for group in found.to_dicts()]
 
 
 def _interval(row: dict[str, Any]) -> list[float] | None:
@@ -123,6 +210,10 @@ class _GroupsQuery:
     advantage_options: Mapping[str, Any]
     baseline: str | None
     eps: float
+    integrity: bool
+    near: float
+    size: int | None
+    rollouts: Any
 
     def __post_init__(self) -> None:
         advantages = (*_OWN_ADVANTAGES, *ESTIMATORS)
@@ -138,6 +229,9 @@ class _GroupsQuery:
             raise UsageError(fact, "Name one: --advantages verl-grpo")
         if self.baseline is not None:
             self.result.columns([self.baseline], "--baseline")
+        for option, unasked in _UNASKED.items():
+            if not self.integrity and (value := getattr(self, option)) != unasked:
+                raise UsageError(f"--{option} {value}: only with --integrity.")
 
     @property
     def has_passed(self) -> bool:
@@ -160,6 +254,10 @@ def groups(
     eps: float = 1e-6,
     ci: Method = "t",
     seed: int = 0,
+    integrity: bool = False,
+    near: float = 0.95,
+    size: int | None = None,
+    rollouts: Any = None,
     task: Sequence[str] | str = (),
     group: Sequence[str] | str = (),
 ) -> Groups:
@@ -185,6 +283,7 @@ def groups(
     """
     given: dict[str, Any] = {"unscored": unscored, "ci": ci, "seed": seed, "eps": eps, "baseline": baseline}
     given |= {"advantages": advantages, "advantage_options": dict(advantage_options or {})}
+    given |= {"integrity": integrity, "near": near, "size": size, "rollouts": rollouts}
     asked = _asked(open_result(result).with_length(length), by, k, thresholds, vote, task, group, **given)
     table, left_out = _keys(asked)
     table = _measured(asked, table)
@@ -198,6 +297,10 @@ def groups(
     facts |= {"groups": table.height, "tasks": table[_TASK].n_unique(), "left_out": left_out}
     facts |= {"by": list(asked.by), "task": list(asked.tasks), "group": list(asked.keys), "k": list(ks)}
     facts |= {"unscored": unscored, "ci": ci}
+    of_groups = None
+    if integrity:
+        of_groups, facts["integrity"], more = _integrity(asked, table, names_of(group))
+        notes += more
     advantage = None
     if advantages is not None:
         per_row, more = _as_trainers_do(asked, table) if advantages in ESTIMATORS else _own_advantages(asked, table)
@@ -208,7 +311,7 @@ def groups(
         advantage = rows.join(per_row, on=ROW, how="left", maintain_order="left")["advantage"]
     table = table.drop(name for name in table.columns if name.startswith(HIDDEN))
     table, summary, pairs = (frame.with_columns(_finite(pl.selectors.float())) for frame in (table, summary, pairs))
-    return Groups(table, summary, pairs, advantage, facts, tuple(notes))
+    return Groups(table, summary, pairs, advantage, facts, tuple(notes), of_groups)
 
 
 def _finite(numbers: pl.Expr) -> pl.Expr:
@@ -232,7 +335,8 @@ def _asked(
     names = () if names == ("none",) and "none" not in result.schema else names
     chosen = result.keys(names, "--by") if by is not None else result.present(["model"])
     keys = tuple(dict.fromkeys((*result.groups(tasks, names_of(group)), *chosen)))
-    if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:
+    own = {*_MEASURES, *_SUMMARY, "row", "advantage"} | ({*COLUMNS, *_ANSWERS} if given["integrity"] else set())
+    if taken := {*keys} & own:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."
         raise UsageError(fact, "Rename the column.")
     if vote is not None:
@@ -502,3 +606,59 @@ def _pairs(asked: _GroupsQuery, table: pl.DataFrame) -> tuple[pl.DataFrame, list
     for row, adjusted in zip(rows, stats.holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
     return pl.DataFrame([{name: row[name] for name in _PAIRS} for row in rows], schema=_PAIRS), []
+
+
+def _integrity(
+    asked: _GroupsQuery, table: pl.DataFrame, group_names: Sequence[str]
+) -> tuple[pl.DataFrame, dict[str, Any], list[str]]:
+    """Return whether each group holds together, what that comes to, and what is not known."""
+    result = asked.result
+    if (keys := result.groups(asked.tasks, group_names)) != asked.keys:
+        asked = replace(asked, keys=keys, by=())
+        table, _ = _keys(asked)
+    table = table.drop(_GROUP).sort([exactly(name) for name in keys], maintain_order=True).with_row_index(_GROUP)
+    wanted = [*(() if {*PROMPTS} & {*result.schema} else PROMPTS), *GOLDS, COMPLETION]
+    whole, why = whole_rows(result, wanted, asked.rollouts)
+    text = text_expr(result, whole.schema[COMPLETION]) if COMPLETION in whole.schema else None
+    columns = [*prompt_keys(whole.schema), *gold_keys(whole.schema, GOLDS)]
+    if text is not None:
+        chars = text.str.len_chars().clip(upper_bound=MOST_CHARACTERS)
+        columns += [text_key(text).alias("text"), pl.when(text.is_not_null()).then(chars).alias("chars")]
+
+    def read(*columns: pl.Expr, **options: Any) -> Iterator[pl.DataFrame]:
+        return (batch.rename({ROW: "row"}) for batch in whole.batches(pl.col(ROW), *columns, **options))
+
+    votes = [] if asked.vote is None else [exactly(asked.vote).alias("vote")]
+    rows = _rows(asked, table, result.numbered, [pl.col(ROW), pl.col("reward"), *votes])
+    group, reward = (
+        pl.repeat(None, result.rows, dtype=rows.schema[name], eager=True).scatter(rows[ROW], rows[name])
+        for name in (_GROUP, "reward")
+    )
+    others = [name for name in asked.keys if name not in asked.tasks] if {*asked.tasks} & {*asked.keys} else []
+    groups = table.select(pl.col(_GROUP).alias("group"), pl.col(_TASK).alias("task"), "rows")
+    groups = groups.with_columns(rest=numbered(table, others))
+    order = groups["group"].gather(stats.splitmix64(asked.seed, 0, table.height).arg_sort())
+    found = gathered(read(*columns, check=True), group) if columns else {}
+    size = usual_size(table["rows"]) if asked.size is None else asked.size
+
+    def texts(rows: pl.Series) -> Iterator[pl.DataFrame]:
+        assert text is not None  # noqa: S101  (only what has texts is compared)
+        return read(text.str.head(MOST_CHARACTERS).alias("text"), rows=rows)
+
+    frame = integrity_of(groups, found, reward, size, asked.near, order, texts)
+    facts = integrity_facts(frame, size)
+    frame = pl.concat([table.select(*map(exactly, asked.keys), "rows"), frame.drop("is_compared")], how="horizontal")
+    if votes:
+        answers = answers_of(rows.select(pl.col(_GROUP).alias("group"), "vote"))
+        own = groups.select("group").join(answers, on="group", how="left", maintain_order="left").drop("group")
+        frame = frame.hstack(own.with_columns(pl.col("answers").fill_null(0)))
+    return frame.with_columns(_finite(pl.selectors.float())), facts, [*_unknown(found, why, facts)]
+
+
+def _unknown(found: Mapping[str, Any], why: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    missing = [name for name in ("texts", "prompts", "golds") if name not in found]
+    if facts["groups"] and missing:
+        yield f"no {' or '.join(missing)} of the rollouts: {f'{why}; {HOW}' if why else 'no column has them'}"
+    if facts["compared"] is not None and (others := facts["groups"] - facts["compared"]):
+        fact = f"{MOST_PAIRS:,} pairs of texts are compared, of {counted(facts['compared'], 'group')} drawn by --seed"
+        yield f"{fact}: what nearly equal texts there are in {counted(others, 'other')} is not known"

@@ -83,7 +83,7 @@ def some_rows(
 
 
 def _filtered(frame: pl.LazyFrame, rows: pl.Series, columns: Sequence[Any]) -> pl.LazyFrame:
-    return frame.with_row_index(ROW).filter(pl.col(ROW).is_in(rows.implode())).select(ROW, *columns).sort(ROW)
+    return _only(frame.with_row_index(ROW), rows).select(ROW, *columns).sort(ROW)
 
 
 def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
@@ -210,13 +210,13 @@ class WholeRows:
     shared: tuple[str, ...] = ()
     opened: Rollouts | None = None
 
-    def batches(self, *columns: pl.Expr, check: bool = False) -> Iterator[pl.DataFrame]:
-        """Yield columns of the rows, in order, each from its own row; ``check`` compares them with the rollouts."""
+    def batches(self, *columns: pl.Expr, check: bool = False, rows: pl.Series | None = None) -> Iterator[pl.DataFrame]:
+        """Yield columns of all rows, or of those with some numbers, in order, each from its own row; ``check`` compares them with the rollouts."""
         shared = self.shared if check else ()
         sides = [exactly(side + name) for name in shared for side in (_HERE, _THERE)]
         try:
             with engine_errors(self.result.files):
-                for frame in self._windows():
+                for frame in self._windows(rows):
                     for batch in batches(frame.select(*columns, *sides), _ROWS_AT_ONCE):
                         for name in shared:
                             _compare(self.result, name, batch[ROW], batch[_HERE + name], batch[_THERE + name])
@@ -226,19 +226,28 @@ class WholeRows:
                 raise _other_rows(self.result, self.opened) from None
             raise
 
-    def _windows(self) -> Iterator[pl.LazyFrame]:
-        """Yield the rows, a window after the other where that costs little.
+    def _windows(self, rows: pl.Series | None) -> Iterator[pl.LazyFrame]:
+        """Yield the rows, a window after the other where that costs little; windows without one of the rows that are wanted are not read.
 
         NOTE: Polars reads ahead of a slow reader, up to all texts of a large file.
         """
         there = None if self.opened is None else self.opened.frame
+        rows = None if rows is None else rows.sort()
         if not (self.result.has_cheap_slices and (self.opened is None or _is_plain(self.opened))):
-            yield self.build(self.result.numbered, there)
+            yield _only(self.build(self.result.numbered, there), rows)
             return
         for first in range(0, max(1, self.result.rows), _WINDOW):
+            wanted = None if rows is None else rows.filter(rows.is_between(first, first + _WINDOW, closed="left"))
+            if wanted is not None and wanted.is_empty():
+                continue
             here = self.result.frame.slice(first, _WINDOW).with_row_index(ROW, offset=first)
             is_last = first + _WINDOW >= self.result.rows  # it has all rows that there are, also too many
-            yield self.build(here, there if there is None else there.slice(first, None if is_last else _WINDOW))
+            window = self.build(here, there if there is None else there.slice(first, None if is_last else _WINDOW))
+            yield _only(window, wanted)
+
+
+def _only(frame: pl.LazyFrame, rows: pl.Series | None) -> pl.LazyFrame:
+    return frame if rows is None else frame.filter(pl.col(ROW).is_in(rows.implode()))
 
 
 _ROWS_AT_ONCE, _WINDOW = 1 << 14, 1 << 15
