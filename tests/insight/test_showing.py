@@ -286,10 +286,18 @@ def test_the_terminal_says_what_was_read_and_how_it_relates_to_the_gold(tmp_path
     shown = CliRunner().invoke(app, ["show", out], env={"COLUMNS": "100"}).stdout
     assert "    read 18 dollars. → expected 18 (begins)\n" in shown
     assert "  │ 2 * 9 = ⟦gold:18⟧ a day\n  │ A: ⟦18 dollars.⟧\n" in shown
-    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard", no_color=False)
-    print_cards(console, assay.show(out))
-    styled = console.file.getvalue()
-    assert re.search(r"\x1b\[2m  │ \x1b\[0m(\x1b\[39m)?A: (\x1b\[0m)?\x1b\[7;36m18 dollars\.\x1b\[0m\n", styled)
+    text = {}
+    for no_color in (False, True):
+        console = Console(
+            file=io.StringIO(), width=100, force_terminal=True, color_system="standard", no_color=no_color
+        )
+        print_cards(console, assay.show(out))
+        text[no_color] = console.file.getvalue()
+    read = r"\x1b\[2m  │ \x1b\[0m(\x1b\[39m)?A: (\x1b\[0m)?\x1b\[7;36m18 dollars\.\x1b\[0m\n"
+    assert re.search(read, text[False])
+    assert "⟦" not in text[False]
+    shown = re.sub(r"\x1b\[[\d;]*m", "", text[True])
+    assert "  │ 2 * 9 = ⟦gold:18⟧ a day\n  │ A: ⟦18 dollars.⟧\n" in shown
 
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000"

@@ -203,7 +203,7 @@ def _print_source(console: Console, heading: str, text: str, spans: Sequence["Sp
     shown = Text.assemble((heading, "bold"), (f"… {begin:,} characters … " if begin else "", "dim"))
     for kind, part in _parts(text, spans, begin, end):
         written = printable(part, lines=True)
-        if kind and not console.color_system:  # without colours, brackets mark what was found
+        if kind and (console.no_color or not console.color_system):  # without colours, brackets mark what was found
             written = f"⟦{written}⟧" if kind == "read" else f"⟦{kind}:{written}⟧"
         shown.append(written, _STYLES.get(kind, "default"))
     _print_text(console, shown, _TEXT_LINES, more=len(text) - end)
