@@ -60,6 +60,7 @@ def means_of_models(data):
     for model in data["summary"]:
         mean = model["metrics"]["mean"]
         yield from (number(mean["value"]), interval(mean["ci95"]), number(model["metrics"]["pass@2"]["value"]))
+        yield percent(model["metrics"]["flat"]["value"])
 
 
 COMMANDS = {

@@ -343,7 +343,7 @@ def _of_models(by: Sequence[str], models: Sequence[_Data]) -> list[Lines | Table
 
     def last(metrics: _Data) -> list[str]:
         row_mean = metrics["row_mean"]
-        cells = [number(metrics[name]["value"]) for name in shares]
+        cells = [percent(metrics[name]["value"]) for name in shares]
         return [*cells, number(row_mean["value"]), number(row_mean["design_effect"])]
 
     return [
