@@ -20,7 +20,7 @@ from assay.errors import counted, printable
 from assay.insight.charts import svg
 from assay.insight.reports.document import multiline
 from assay.writing.documents import cut, label
-from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
+from assay.writing.numbers import change, count, interval, number, p_value, percent, plain, size
 
 REPORT_FILES = Path(__file__).parent
 """Where template, style and module are."""
@@ -403,9 +403,9 @@ def _made(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "spec", f"{verifier['id']} · sha256 {verifier['sha256']}"
     for noun, sources in (("input", provenance["inputs"]), ("tasks", provenance["tasks"])):
         for source in sources[:_SOURCES]:
-            size = "" if source.get("size") is None else f" · {source['size']:,} bytes"
+            of_bytes = "" if source.get("size") is None else f" · {size(source['size'])}"
             digest = f" · sha256 {source['sha256']}" if source.get("sha256") else ""
-            yield noun, f"{source.get('name')}{size}{digest}"
+            yield noun, f"{source.get('name')}{of_bytes}{digest}"
         if len(sources) > _SOURCES:
             yield noun, f"and {len(sources) - _SOURCES:,} more"
     if provenance["command"]:
