@@ -866,6 +866,13 @@ class GroupsOptions(TypedDict, total=False):
     seed: Annotated[
         int, _OWN("Seed of the resamples, and of the groups whose texts are compared.", default=0, metavar="N")
     ]
+    outcome: Annotated[
+        bool,
+        _OWN(
+            "Also count outcomes: pass, fail, not_found, truncated, error, unscored. A result with the column has them in any case.",
+            default=False,
+        ),
+    ]
     integrity: Annotated[
         bool,
         _OWN(

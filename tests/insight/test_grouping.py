@@ -389,3 +389,42 @@ def test_g_pass_at_k():
     table = groups.table.select("pass@2", "g-pass@2_0.5", "g-pass@2_1.0", "mg-pass@2")
     assert table.rows() == [(1.0, 1.0, 0.5, 0.5), (0.5, 0.5, 0.0, 0.0)]
     assert metric(groups, "g-pass@2_1.0")["value"] == 0.25
+
+
+OUTCOME_ROWS = [
+    {"task_id": task, "model": model, "completion": text, "finish_reason": end}
+    for task in ("a", "b", "c")
+    for model in ("elm", "oak")
+    for text, end in (
+        [(r"\boxed{4}", "stop"), ("4", "stop"), ("4", "length"), (None, None)]
+        if (task, model) != ("c", "oak")
+        else [(r"\boxed{5}", None)] * 2
+    )
+]
+BOXED = {"id": "v", "checks": [{"id": "box", "type": "equals", "value": "4", "on": ["boxed"]}]}
+
+
+def test_outcomes_are_counted_with_the_column_or_on_demand():
+    plain = assay.score(OUTCOME_ROWS, BOXED)
+    without = assay.groups(plain)
+    found = assay.groups(plain, outcome=True)
+    assert found.table.equals(assay.groups(assay.score(OUTCOME_ROWS, BOXED, outcome=True)).table)
+    names = ["pass", "fail", "not_found", "truncated", "error", "unscored"]
+    assert found.table.drop(names).equals(without.table)
+    assert found.table.select(names).rows() == [(1, 0, 1, 1, 0, 1)] * 5 + [(0, 2, 0, 0, 0, 0)]
+    assert found.facts["outcomes"] == dict(zip(names, (5, 2, 5, 5, 0, 5), strict=True))
+    assert "outcomes" not in without.as_json()
+    for model, metric, share in (("elm", "not_found", 3 / 9), ("oak", "not_found", 2 / 8), ("oak", "truncated", 2 / 8)):
+        (row,) = found.summary.filter(model=model, metric=metric).iter_rows(named=True)
+        assert (row["value"], row["tasks"]) == (pytest.approx(share), 3)
+        # by task: m = Σv/Σn, se² = C/(C−1)·Σ(Σ(v − m))²/(Σn)²
+        sums = [(1, 3), (1, 3), (1, 3)] if model == "elm" else [(1, 3), (1, 3), (0, 2)]
+        rows = sum(n for _, n in sums)
+        se = math.sqrt(3 / 2 * sum((v - share * n) ** 2 for v, n in sums)) / rows
+        assert row["se"] == pytest.approx(se)
+        assert 0 <= row["low"] <= row["value"] <= row["high"] <= 1
+    text = found.document().markdown()
+    assert "outcomes: pass 5 · fail 2 · not\\_found 5 · truncated 5 · error 0 · unscored 5" in text
+    assert "| oak | 25.0 % \\[0, " in text
+    with pytest.raises(assay.UsageError, match="`error` names a group"):
+        assay.groups(plain.with_columns(pl.lit("x").alias("fail")), by="error", outcome=True)

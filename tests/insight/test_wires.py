@@ -277,3 +277,36 @@ def test_scored_rollouts_say_which_check(tmp_path):
         "rows": 100,
         "said": "passes on 100 % of rows, 50.0 % the step before, z +10",
     }
+
+
+def with_outcomes(rows, **counts):
+    """A step of scored rows with outcomes."""
+    words = [word for word, number in counts.items() for _ in range(number)]
+    words += ["pass"] * (rows - len(words))
+    frame = pl.DataFrame({"outcome": words, "passed": [word == "pass" for word in words]})
+    reward = pl.when(pl.col("outcome") != "unscored").then(pl.col("passed").cast(pl.Float64))
+    return frame.select(reward.alias("reward"), "passed", cut_off=pl.col("outcome") == "truncated", outcome="outcome")
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts", "expected"),
+    [
+        (40, {"not_found": 8}, {}),
+        (
+            40,
+            {"not_found": 9, "fail": 20},
+            {"not_found": "9 of 40 scored rows fail because a check found nothing (22.5 %)"},
+        ),
+        (31, {"not_found": 30}, {}),
+        (42, {"truncated": 9, "unscored": 2}, {"truncated": "9 of 40 scored rows fail and were cut off (22.5 %)"}),
+        (33, {"truncated": 20, "unscored": 2}, {}),
+    ],
+)
+def test_outcomes_set_off_alerts_with_the_column_only(rows, counts, expected):
+    frame = with_outcomes(rows, **counts)
+    limits = {"unscored": False}
+    alerts = {alert.wire: alert.said for alert in Tripwires(limits).update(frame, step=1)}
+    assert alerts == expected
+    assert Tripwires(limits).update(frame.drop("outcome"), step=1) == []
+    parts = Tripwires({**limits, "not_found": 0.5, "truncated": False})
+    assert [alert.wire for at in (0, rows // 2) for alert in parts.update(frame[at : at + rows // 2], step=1)] == []

@@ -265,9 +265,17 @@ def groups_document(groups: _Data) -> Document:
     """Return groups: how many there are, tables with a line for each model, pairs of models, and notes."""
     models, pairs = groups["summary"], groups["pairs"]
     head = " · ".join(counted(groups[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
+    outcomes = (
+        [" · ".join(f"{name} {count(rows)}" for name, rows in groups["outcomes"].items())]
+        if "outcomes" in groups
+        else []
+    )
     few = [model["metrics"]["mean"]["tasks"] for model in models if model["metrics"]["mean"]["few"]]
     notes = [f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %"] if few else []
-    blocks = [Lines([head]), *_of_models(list(groups["by"]), models[:_MODELS])]
+    blocks = [
+        Lines([head, *(f"outcomes: {line}" for line in outcomes)]),
+        *_of_models(list(groups["by"]), models[:_MODELS]),
+    ]
     if (more := len(models) - _MODELS) > 0:
         blocks.append(Lines([f"… and {more:,} more of {', '.join(groups['by'])} in --json"]))
     if pairs:
@@ -322,6 +330,7 @@ def _of_models(by: Sequence[str], models: Sequence[_Data]) -> list[Lines | Table
     names = [name for name in (models[0]["metrics"] if models else ()) if name not in _REPEATED]
     passing = [name for name in names if name.startswith("pass")]
     shares = [name for name in names if name.startswith(("flat", "all_"))]
+    outcomes = [name for name in names if name in ("not_found", "truncated")]
     if not any(model["metrics"]["flat"]["groups"] for model in models):
         shares = []  # groups of one row
     extremes = [name for name in names if "@" in name and name not in passing]
@@ -341,6 +350,10 @@ def _of_models(by: Sequence[str], models: Sequence[_Data]) -> list[Lines | Table
         ends = [count(mean["groups"]), number(mean["value"]), interval(mean["ci95"])]
         return [*ends, *(number(metrics[name]["value"]) for name in passing[:_FIRST])]
 
+    def of_rows(metrics: _Data) -> list[str]:
+        found = [metrics[name] for name in outcomes]
+        return [f"{percent(one['value'])} {interval(one['ci95'], of_shares=True)}".rstrip() for one in found]
+
     def last(metrics: _Data) -> list[str]:
         row_mean = metrics["row_mean"]
         cells = [percent(metrics[name]["value"]) for name in shares]
@@ -350,6 +363,7 @@ def _of_models(by: Sequence[str], models: Sequence[_Data]) -> list[Lines | Table
         table(["groups", "mean", "95 %", *passing[:_FIRST]], first),
         *(metrics(passing[at : at + _WIDE]) for at in range(_FIRST, len(passing), _WIDE)),
         *(metrics(extremes[at : at + _WIDE]) for at in range(0, len(extremes), _WIDE)),
+        *([table([f"{name}, 95 %" for name in outcomes], of_rows)] if outcomes else []),
         table([*shares, "row mean", "design effect"], last),
     ]
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack, get_args
 
 import polars as pl
 
+from assay.aggregating.outcomes import OUTCOMES
 from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
@@ -51,9 +52,10 @@ _MOST_PAIRED = 50  # models that are compared in pairs
 _MOST_DOUBTFUL = 10  # groups that do not hold together and are named
 _MOST_SUMMARISED = 2_000  # values of ``by``: each has some twenty intervals
 
-_GROUP, _TASK = HIDDEN + "group", HIDDEN + "cluster"
+_GROUP, _TASK, _OUTCOME = HIDDEN + "group", HIDDEN + "cluster", HIDDEN + "outcome"
 _MEASURES = ("rows", "scored", "passed", "mean", "std", "min", "max", "flat")
-_RATES = ("pass@", "pass^", "g-pass@", "mg-pass@", "maj@", "flat", "all_")
+_RATES = ("pass@", "pass^", "g-pass@", "mg-pass@", "maj@", "flat", "all_", "not_found", "truncated")
+_SHARES = ("not_found", "truncated")  # outcomes whose shares of the scored rows are told
 
 _ANSWERS = ("answers", "effective_answers")
 _UNASKED = {"near": 0.95, "size": None, "rollouts": None}
@@ -73,12 +75,14 @@ class Groups(Displayed):
 
     Attributes:
         table: One row for each group: its columns, ``rows``, ``scored``, ``passed``, ``mean``, ``std`` (ddof 1), ``min``, ``max``,
-            ``flat`` (all rewards equal; null for one), and for each k ``pass@k``, ``pass^k``, ``g-pass@k``, ``best@k``, ``worst@k``, ``maj@k``,
+            ``flat`` (all rewards equal; null for one), with outcomes the rows of each (``pass``, ``fail``, ``not_found``, ``truncated``,
+            ``error``, ``unscored``), and for each k ``pass@k``, ``pass^k``, ``g-pass@k``, ``best@k``, ``worst@k``, ``maj@k``,
             null for fewer rows; with advantages, the lists ``row`` and ``advantage``.
         summary: One row for each model (or value of ``by``) and ``metric``: the mean over its groups as ``value``, its ``se``
             clustered by task, the 95 % interval from ``low`` to ``high``, the ``groups`` and ``tasks`` it is over, and ``few`` for
             fewer than 30 tasks. ``flat``, ``all_zero`` and ``all_one`` are shares of the groups with at least two rows; ``row_mean``
-            is the mean over rows, with its standard error if rows were independent (``naive_se``), and by how much clustering
+            is the mean over rows, ``not_found`` and ``truncated`` are the shares of the scored rows with this outcome; ``row_mean`` comes
+            with its standard error if rows were independent (``naive_se``), and by how much clustering
             multiplies the variance (``design_effect``).
         pairs: One row for each two models ``a`` and ``b`` with tasks in common: the mean ``difference`` of their means on a task,
             b less a, its ``se``, ``t`` and two-sided ``p``, and Holm's ``p_holm``; tasks on which b ``wins``, ``ties`` and ``losses``.
@@ -206,6 +210,7 @@ class _GroupsQuery:
     unscored: Unscored
     ci: Method
     seed: int
+    outcome: bool
     advantages: str | None
     advantage_options: Mapping[str, Any]
     baseline: str | None
@@ -234,6 +239,11 @@ class _GroupsQuery:
                 raise UsageError(f"--{option} {value}: only with --integrity.")
 
     @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The outcomes that are counted."""
+        return OUTCOMES if self.outcome else ()
+
+    @property
     def has_passed(self) -> bool:
         return "passed" in self.result.schema
 
@@ -254,6 +264,7 @@ def groups(
     eps: float = 1e-6,
     ci: Method = "t",
     seed: int = 0,
+    outcome: bool = False,
     integrity: bool = False,
     near: float = 0.95,
     size: int | None = None,
@@ -282,13 +293,15 @@ def groups(
         [('a', 1.0), ('b', 0.0)]
     """
     given: dict[str, Any] = {"unscored": unscored, "ci": ci, "seed": seed, "eps": eps, "baseline": baseline}
+    opened = open_result(result).with_length(length)
     given |= {"advantages": advantages, "advantage_options": dict(advantage_options or {})}
+    given |= {"outcome": outcome or opened.has_outcome}
     given |= {"integrity": integrity, "near": near, "size": size, "rollouts": rollouts}
-    asked = _asked(open_result(result).with_length(length), by, k, thresholds, vote, task, group, **given)
+    asked = _asked(opened, by, k, thresholds, vote, task, group, **given)
     table, left_out = _keys(asked)
     table = _measured(asked, table)
     ks = _sizes(asked, table)
-    table = _with_subsets(table, ks, asked.thresholds, passed=asked.has_passed)
+    table = _with_subsets(table, ks, asked.thresholds, passed=asked.has_passed, counts=asked.outcomes)
     summary, pairs, notes = _summary(asked, table), *_pairs(asked, table)
     notes += _notes(asked, table, ks, left_out)
     if by is None and summary.select(asked.by).n_unique() > 1:
@@ -297,6 +310,7 @@ def groups(
     facts |= {"groups": table.height, "tasks": table[_TASK].n_unique(), "left_out": left_out}
     facts |= {"by": list(asked.by), "task": list(asked.tasks), "group": list(asked.keys), "k": list(ks)}
     facts |= {"unscored": unscored, "ci": ci}
+    facts |= {"outcomes": {name: int(table[name].sum()) for name in OUTCOMES}} if asked.outcome else {}
     of_groups = None
     if integrity:
         of_groups, facts["integrity"], more = _integrity(asked, table, names_of(group))
@@ -336,6 +350,7 @@ def _asked(
     chosen = result.keys(names, "--by") if by is not None else result.present(["model"])
     keys = tuple(dict.fromkeys((*result.groups(tasks, names_of(group)), *chosen)))
     own = {*_MEASURES, *_SUMMARY, "row", "advantage"} | ({*COLUMNS, *_ANSWERS} if given["integrity"] else set())
+    own |= {*OUTCOMES} if given["outcome"] else set()
     if taken := {*keys} & own:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."
         raise UsageError(fact, "Rename the column.")
@@ -387,8 +402,10 @@ def _keys(asked: _GroupsQuery) -> tuple[pl.DataFrame, int]:
     for name in own:
         ends += [exactly(name).min().alias(f"{_TASK}/{name}"), exactly(name).max().alias(f"{_TASK}//{name}")]
     has_task = pl.all_horizontal(exactly(name).is_not_null() for name in asked.tasks)
-    grouped = result.frame.group_by(has_task.alias(_TASK), *map(exactly, asked.keys))
-    table = result.collect(grouped.agg(pl.len().cast(pl.Int64).alias("rows"), *ends))
+    frame = result.frame.with_columns(result.outcome.alias(_OUTCOME)) if asked.outcome else result.frame
+    grouped = frame.group_by(has_task.alias(_TASK), *map(exactly, asked.keys))
+    counts = [(pl.col(_OUTCOME) == name).sum().cast(pl.Int64).alias(name) for name in asked.outcomes]
+    table = result.collect(grouped.agg(pl.len().cast(pl.Int64).alias("rows"), *counts, *ends))
     left_out = int(table.filter(pl.col(_TASK).not_())["rows"].sum())
     table = table.filter(_TASK).drop(_TASK)
     for name in own:
@@ -475,17 +492,17 @@ def _measures(asked: _GroupsQuery, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_subsets(
-    measured: pl.DataFrame, ks: Sequence[int], thresholds: Sequence[float], *, passed: bool
+    measured: pl.DataFrame, ks: Sequence[int], thresholds: Sequence[float], *, passed: bool, counts: Sequence[str]
 ) -> pl.DataFrame:
     """Return the table in its order, with pass@k and pass^k looked up by the numbers of rows and of passing rows."""
-    names = [name for name in measured.columns if "@" not in name and name not in _MEASURES]
-    names += [name for name in _MEASURES if name in measured.columns]
+    names = [name for name in measured.columns if "@" not in name and name not in (*_MEASURES, *counts)]
+    names += [*(name for name in _MEASURES if name in measured.columns), *counts]
     kinds = [kind for kind in ("best", "worst", "maj") if f"{kind}@{ks[0]}" in measured.columns]
     if passed:
-        counts = measured.select("scored", "passed").unique(maintain_order=True)
-        counts = counts.with_columns(passing(counts, ks, thresholds))
-        measured = measured.join(counts, on=["scored", "passed"], how="left", maintain_order="left")
-        names += counts.columns[2:]
+        pairs = measured.select("scored", "passed").unique(maintain_order=True)
+        pairs = pairs.with_columns(passing(pairs, ks, thresholds))
+        measured = measured.join(pairs, on=["scored", "passed"], how="left", maintain_order="left")
+        names += pairs.columns[2:]
     return measured.select(*map(exactly, names), *(exactly(f"{kind}@{size}") for kind in kinds for size in ks))
 
 
@@ -546,6 +563,7 @@ def _summary(asked: _GroupsQuery, table: pl.DataFrame) -> pl.DataFrame:
                 _TASK, v=exactly(name), low=exactly(name), high=exactly(name), n=pl.lit(1, pl.Int64)
             )
             entries.append(of | _mean(asked, name, values_of, single=single))
+        entries += [of | _row_share(asked, part, name) for name in _SHARES if asked.outcome]
         entries.append(of | _row_mean(asked, part))
     return pl.DataFrame(entries, schema={**{name: table.schema[name] for name in asked.by}, **_SUMMARY})
 
@@ -562,6 +580,14 @@ def _mean(asked: _GroupsQuery, name: str, values: pl.DataFrame, *, single: bool)
     mean, se, low, high = stats.clustered_mean(sums, is_single=single, is_rate=name.startswith(_RATES), seed=seed)
     entry = {"metric": name, "value": mean, "se": se, "low": low, "high": high, "groups": values.height}
     return entry | {"tasks": sums.height, "few": 0 < sums.height < stats.FEW_TASKS}
+
+
+def _row_share(asked: _GroupsQuery, part: pl.DataFrame, outcome: str) -> dict[str, Any]:
+    """Return the share of the scored rows that have an outcome, with its interval by task."""
+    number, scored = pl.col(outcome), pl.col("scored")
+    ends = {"low": (number == scored).cast(pl.Float64), "high": (number > 0).cast(pl.Float64)}
+    values = part.filter(scored > 0).select(_TASK, v=number.cast(pl.Float64), **ends, n=scored)
+    return _mean(asked, outcome, values, single=True)
 
 
 def _row_mean(asked: _GroupsQuery, part: pl.DataFrame) -> dict[str, Any]:

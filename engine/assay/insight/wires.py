@@ -16,7 +16,7 @@ from assay.errors import UsageError, counted, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.results import Result, open_result
-from assay.names import HIDDEN
+from assay.names import HIDDEN, OUTCOME
 from assay.options import TripwireOptions, documented
 from assay.system.documents import read_document
 from assay.writing.numbers import change, number, percent
@@ -27,12 +27,17 @@ WIRES: Mapping[str, Mapping[str, float]] = {
     "flat": {"share": 0.8, "groups": 8},
     "errors": {"share": 0.01, "rows": 32},
     "unscored": {"share": 0.01, "rows": 32},
+    "not_found": {"share": 0.2, "rows": 32},
+    "truncated": {"share": 0.2, "rows": 32},
     "length": {"correlation": 0.5, "rows": 64},
     "drift": {"change": 0.05, "sd": 4, "steps": 10},
     "jump": {"change": 0.1, "z": 5},
     "stuck": {"steps": 3, "rows": 32},
 }
 """The default limits of each wire; a single number sets the first."""
+
+_MORE_THAN = ("errors", "unscored", "not_found", "truncated")
+"""Wires whose share may be reached, and not exceeded."""
 
 _CERTAIN_ROWS = 32
 """Rows of both steps from which a jump between rates without any deviation counts."""
@@ -125,6 +130,9 @@ class StepCounts:
         groups: Groups of at least two scored rows.
         flat: Those in which all rewards are equal.
         pairs: Rows with a length and a reward.
+        known: Scored rows with an outcome; none where the result has no column of them.
+        not_found: Of these, those of which a check found nothing to compare.
+        truncated: Of these, those that were cut off.
         products: Of these, the sums of the centred products, within groups: length², reward², both.
         checks: How often each check passes.
     """
@@ -138,11 +146,14 @@ class StepCounts:
     groups: int = 0
     flat: int = 0
     pairs: int = 0
+    known: int = 0
+    not_found: int = 0
+    truncated: int = 0
     products: tuple[float, float, float] = (0.0, 0.0, 0.0)
     checks: Mapping[str, PassCounts] = field(default_factory=dict)
 
     def __add__(self, other: "StepCounts") -> "StepCounts":
-        sums = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[:9]}
+        sums = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[:12]}
         products = tuple(a + b for a, b in zip(self.products, other.products, strict=True))
         names = dict.fromkeys((*self.checks, *other.checks))
         rates = {
@@ -300,6 +311,8 @@ class Tripwires:
             ("flat", step.flat, step.groups, "groups are flat: all rewards in them are equal"),
             ("errors", step.errors, step.rows, "rows have an error beside their reward"),
             ("unscored", step.rows - step.scored, step.rows, "rows are unscored"),
+            ("not_found", step.not_found, step.known, "scored rows fail because a check found nothing"),
+            ("truncated", step.truncated, step.known, "scored rows fail and were cut off"),
         ):
             yield from self._share(wire, count, rows, unit)
         yield from self._length()
@@ -314,7 +327,7 @@ class Tripwires:
         if limits is None or not rows or rows < limits.get("rows", limits.get("groups", 0)):
             return
         value = count / rows
-        crosses = value > limits["share"] if wire in ("errors", "unscored") else value >= limits["share"]
+        crosses = value > limits["share"] if wire in _MORE_THAN else value >= limits["share"]
         said = f"{count:,} of {rows:,} {unit} ({percent(value)})"
         yield _Reading(wire, None, value, limits["share"], crosses, rows, said)
 
@@ -424,8 +437,18 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
     ]
     failed = exactly("error").is_not_null() if "error" in result.schema else pl.lit(value=False)
     length = [] if result.length is None else [result.length.cast(pl.Float64).alias("x")]
+    outcome = [pl.col(OUTCOME).alias("outcome")] if result.has_outcome else []
+    outcomes = {name: (pl.col("outcome") == name).sum() for name in ("not_found", "truncated")} if outcome else {}
+    outcomes |= {"known": (pl.col("outcome") != "unscored").sum()} if outcome else {}
     keyed = result.frame.select(
-        step, *keys, is_task.alias(_TASK), pl.col("reward").alias("y"), failed.alias("failed"), *scores, *length
+        step,
+        *keys,
+        is_task.alias(_TASK),
+        pl.col("reward").alias("y"),
+        failed.alias("failed"),
+        *scores,
+        *length,
+        *outcome,
     )
     names = [_STEP, *(f"{HIDDEN}key{at}" for at in range(len(keys))), _TASK]
     y = pl.col("y")
@@ -437,6 +460,10 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
             (y == 0.0).sum().cast(pl.Int64).alias("zeros"),
             (y == 1.0).sum().cast(pl.Int64).alias("ones"),
             y.sum().alias("total"),
+            *(
+                (outcomes.get(name, pl.lit(0))).cast(pl.Int64).alias(name)
+                for name in ("known", "not_found", "truncated")
+            ),
             y.min().alias("low"),
             y.max().alias("high"),
             *(pl.col(f"c{at}").count().cast(pl.Int64).alias(f"n{at}") for at in range(len(scores))),
@@ -452,7 +479,8 @@ def _rolled(
 ) -> Iterator[tuple[Any, StepCounts]]:
     for [step], of_step in sums.group_by([_STEP], maintain_order=True):
         several = of_step.filter(pl.col(_TASK) & (pl.col("scored") > 1))
-        counts = of_step.select("rows", "scored", "errors", "zeros", "ones", "total").sum().row(0, named=True)
+        names = ("rows", "scored", "errors", "zeros", "ones", "total", "known", "not_found", "truncated")
+        counts = of_step.select(names).sum().row(0, named=True)
         flat = int((several["low"] == several["high"]).sum())
         pairs, moments = products.get(step, (0, (0.0, 0.0, 0.0)))
         checks = _rates(result, of_step, tasks)
