@@ -6,6 +6,7 @@ from functools import cache
 import polars as pl
 import pytest
 from cases import DATA, each
+from report_cases import EVIL
 
 import assay
 
@@ -117,3 +118,33 @@ def test_other_weights_make_outcomes_anew(tmp_path):
     assert root == assay.score_file(tmp_path / "in.parquet", edited, full, outcome=True).root
     assert pl.read_parquet(first)["outcome"].to_list() == FOUND
     assert assay.outcomes(whatif).to_list() == ["pass"] * 3 + ["unscored"]
+
+
+MODELS = [
+    row | {"model": model, "task_id": f"q-{at}"} for model in ("oak", EVIL[0], None) for at, row in enumerate(ROWS)
+]
+
+
+def test_a_report_counts_the_outcomes_of_each_model():
+    frame = assay.score(MODELS, SPEC, outcome=True)
+    found = assay.report(frame)
+    counts = {"pass": 1, "fail": 0, "not_found": 1, "truncated": 1, "error": 0, "unscored": 1}
+    entries = [{"of": {"model": model}, "rows": 4, "outcomes": counts} for model in (EVIL[0], "oak", None)]
+    assert found.as_json()["outcomes"] == {"columns": ["model"], "values": 3, "entries": entries}
+    assert "| oak | 4 | 25.0 % | 0 % | 25.0 % | 25.0 % | 0 % | 25.0 % |" in found.markdown()
+    page = found.html()
+    assert page.count('<th scope="col" class="n">not_found</th>') == 1
+    assert EVIL[0] not in page
+    assert "| 12 | 25.0 % | 0 %" in assay.report(frame.drop("model")).markdown()
+    plain = assay.report(assay.score(MODELS, SPEC))
+    assert "outcomes" not in plain.as_json()
+    assert "not_found</th>" not in plain.html()
+    assert found.document().title == plain.document().title
+
+
+def test_a_report_of_no_rows_has_no_outcomes_to_count():
+    frame = assay.score(MODELS, SPEC, outcome=True).clear()
+    assert assay.report(frame).as_json()["outcomes"]["entries"] == []
+    assert assay.report(frame).html()
+    assert assay.summarize(frame).as_json()["outcomes"] == dict.fromkeys(("pass", "fail", "not_found", "truncated", "error", "unscored"), 0)  # fmt: skip
+    assert assay.outcomes(frame).to_list() == []

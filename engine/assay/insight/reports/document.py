@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from assay.aggregating.outcomes import OUTCOMES
 from assay.errors import counted, printable
 from assay.insight.evidence.documents import checks_table, quotes
 from assay.writing.documents import Document, Lines, Quote, Table, cut, label, with_names
@@ -27,7 +28,7 @@ def report_document(report: Mapping[str, Any], findings: int) -> Document:
     by = [_by(name, values) for name, values in report["by"].items() if values["entries"]]
     blocks = [
         *(*_head(report, findings), *_histogram(report["histogram"]), *_checks(report), *_reasons(report["checks"])),
-        *(*_pairs(report["pairs"]), *(block for blocks in by for block in blocks)),
+        *(*_pairs(report["pairs"]), *_outcomes(report), *(block for blocks in by for block in blocks)),
         *(block for kind, rows in report["examples"].items() for row in rows for block in _example(kind, row)),
         *(_provenance(report["provenance"]), *_notes(report, "Notes")),
     ]
@@ -38,7 +39,7 @@ def brief_document(
     report: Mapping[str, Any], findings: int = 8, *, tables: bool = True, in_notebook: bool = False
 ) -> Document:
     """Return what a terminal shows of a report: facts, what needs a look, with the commands that show the rows, and checks."""
-    checks = _checks(report) if tables else []
+    checks = [*_checks(report), *_outcomes(report)] if tables else []
     return Document(
         title(report),
         [Lines([title(report)]), *_head(report, findings, in_notebook=in_notebook), *checks, *_notes(report)],
@@ -199,6 +200,20 @@ def _by(name: str, values: Mapping[str, Any]) -> list[Lines | Table]:
     left_out = values["values"] - len(rows)
     more = [Lines([f"… {count(left_out)} more"])] if left_out > 0 else []
     return [*_filled(columns, rows, heading=f"By {label(name)}"), *more]
+
+
+def _outcomes(report: Mapping[str, Any]) -> list[Lines | Table]:
+    if (found := report.get("outcomes")) is None:
+        return []
+    columns = with_names([label(name) for name in found["columns"]], dict.fromkeys(("rows", *OUTCOMES), True))
+    rows = [
+        [*map(label, entry["of"].values()), count(entry["rows"])]
+        + [percent(rows / entry["rows"]) for rows in entry["outcomes"].values()]
+        for entry in found["entries"]
+    ]
+    left_out = found["values"] - len(rows)
+    more = [Lines([f"… {count(left_out)} more"])] if left_out > 0 else []
+    return [*_filled(columns, rows, heading="Outcomes"), *more]
 
 
 def _of(entry: Mapping[str, Any]) -> str:

@@ -8,10 +8,14 @@ from typing import Any
 
 import polars as pl
 
+from assay.aggregating.outcomes import OUTCOMES
+from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.findings.columns import Keys, ResultColumns, centred, deviations, mean_of, product
 from assay.insight.findings.facts import Tally
+from assay.insight.results import Result, sort_key
 from assay.insight.stats import finite, ratio
+from assay.names import OUTCOME
 
 _BINS = 20
 _MOST_VALUES, _WORST, _BEST, _MOST_POINTS, _MOST_CHECKS = 50, 20, 5, 200, 24
@@ -130,6 +134,24 @@ def by_keys(columns: ResultColumns, keys: Keys, kind: str) -> dict[str, Any]:
     intervals = {} if kind == "task" else _intervals(columns, keys, size, found["key"])
     entries = [_entry(row, keys, size, intervals) for row in found.iter_rows(named=True)]
     return {"columns": list(keys.names), "values": total, "entries": entries}
+
+
+def outcomes_of(result: Result) -> dict[str, Any] | None:
+    """Count the rows of each model by outcome; None for a result without the column."""
+    if not result.has_outcome:
+        return None
+    names = result.present(["model"])
+    counts = [(pl.col(OUTCOME) == name).sum().alias(f"n{at}") for at, name in enumerate(OUTCOMES)]
+    model = exactly(names[0]) if names else pl.lit(None)
+    grouped = result.frame.group_by(model.alias("model")).agg(pl.len().alias("rows"), *counts)
+    table = result.collect(grouped).sort("rows", "model", descending=[True, False], nulls_last=True)
+    shown = table.head(_MOST_VALUES)
+    shown = shown.sort(sort_key(pl.col("model"), shown.schema["model"]), nulls_last=True)
+    entries = [
+        {"of": dict.fromkeys(names, model), "rows": rows, "outcomes": dict(zip(OUTCOMES, numbers, strict=True))}
+        for model, rows, *numbers in shown.iter_rows()
+    ]
+    return {"columns": list(names), "values": table.height, "entries": entries}
 
 
 def _joined_steps(steps: Keys) -> int:

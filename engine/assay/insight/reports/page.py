@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from assay.aggregating.outcomes import OUTCOMES
 from assay.errors import counted, printable
 from assay.insight.charts import svg
 from assay.insight.reports.document import multiline
@@ -143,6 +144,7 @@ def _view(data: Mapping[str, Any]) -> dict[str, Any]:
         "steps": _steps(overview),
         "check_columns": _with_values(_CHECK_COLUMNS, checks),
         "by": {name: _by(values) for name, values in overview["by"].items() if name != "step"},
+        "outcomes": _outcomes(overview),
         "rows": _first_rows(data),
         "delta": _delta(data) if data["compare"] else None,
         "pair": [data["results"][at] for at in (0, _second(data))] if data["compare"] else [],
@@ -367,6 +369,9 @@ _BY_COLUMNS = (
 )
 
 
+_OUTCOME_COLUMNS = (_Column("Rows", "rows", count), *(_Column(name, name, percent) for name in OUTCOMES))
+
+
 def _with_values(columns: Sequence[_Column], entries: Sequence[Mapping[str, Any]]) -> list[_Column]:
     return [column for column in columns if any(entry.get(column.key) is not None for entry in entries)]
 
@@ -382,6 +387,18 @@ def _by(values: Mapping[str, Any]) -> dict[str, Any]:
     joined = any("to" in entry for entry in entries)
     left_out = 0 if joined else values["values"] - len(entries)
     return {"entries": entries, "columns": _with_values(_BY_COLUMNS, entries), "left_out": left_out}
+
+
+def _outcomes(overview: Mapping[str, Any]) -> dict[str, Any] | None:
+    if (found := overview.get("outcomes")) is None:
+        return None
+    entries = [
+        {"shown": _of(entry) or "all rows", "rows": entry["rows"]}
+        | {name: rows / entry["rows"] for name, rows in entry["outcomes"].items()}
+        for entry in found["entries"]
+    ]
+    left_out = found["values"] - len(entries)
+    return {"columns": _OUTCOME_COLUMNS, "entries": entries, "left_out": left_out, "by_model": bool(found["columns"])}
 
 
 def _of(entry: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ from assay.insight.reports.numbers import (
     failures_of,
     histogram_of,
     numbers_of,
+    outcomes_of,
     pairs_of,
     status_of,
     summary_of,
@@ -123,6 +124,7 @@ class Report(Displayed):
         checks: Of each check, over the rows it has a score for: numbers, ``status``, and the most frequent ``reasons``.
         pairs: The 20 pairs of checks whose failures hang together most.
         by: Rewards by model, task and step.
+        outcomes: Rows of each model by outcome; None for a result without the column.
         examples: Rows worth reading: ``worst``, ``best``, ``errors``.
         provenance: What made the result.
         notes: What the user should know.
@@ -143,6 +145,7 @@ class Report(Displayed):
     source: Result = field(repr=False)
     texts: Mapping[str, Any] = field(repr=False)
     shown: int = 8
+    outcomes: Mapping[str, Any] | None = None
 
     @cached_property
     def heat(self) -> Mapping[str, Any]:
@@ -194,7 +197,8 @@ class Report(Displayed):
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        return {"insight": 1, **{name: json_data(getattr(self, name)) for name in _PARTS}}
+        parts = {name: json_data(getattr(self, name)) for name in _PARTS}
+        return {"insight": 1, **{name: part for name, part in parts.items() if part is not None}}
 
     def markdown(self) -> str:
         """Return the report as Markdown, with tables as GitHub has them."""
@@ -213,7 +217,7 @@ class Report(Displayed):
         return page_in_file(self.source, self.as_json(), max_size=size, findings=self.shown, **self.texts)
 
 
-_PARTS = ("summary", "findings", "histogram", "checks", "pairs", "by", "examples", "provenance", "notes")
+_PARTS = ("summary", "findings", "histogram", "checks", "pairs", "by", "outcomes", "examples", "provenance", "notes")
 
 
 @documented(ReportOptions)
@@ -283,6 +287,7 @@ def report(
         source=opened,
         texts={"rollouts": rollouts, "text": text},
         shown=findings,
+        outcomes=outcomes_of(opened),
     )
 
 
