@@ -71,6 +71,9 @@ PEER_TESTS := pytest pytest-randomly pytest-xdist hypothesis
 TRAINERS := trl==1.16.0 datasets aiohttp
 VERL := verl==0.9.1 ray
 WITHOUT_DEPENDENCIES := openrlhf==0.11.2 skyrl-gym==0.4.0
+# of LLaMA-Factory and Axolotl only what their loaders of data import
+LLAMA_FACTORY := torch datasets==4.0.0 transformers==5.6.0 peft==0.18.1 accelerate==1.11.0 trl==0.24.0 omegaconf
+AXOLOTL := torch datasets==4.8.4 transformers==5.16.1 peft==0.20.0 accelerate==1.13.0 trl==1.9.0 addict colorama numba posthog
 OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
 # lighteval 0.13.0 hashes text, which later versions of xxhash refuse
 EVALUATORS := lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
@@ -94,9 +97,15 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 	$(call PEER,trl) --editable '.[serve]' $(PEER_TESTS) $(TRAINERS)
 	$(call PEER,verl) --editable '.[serve]' $(PEER_TESTS) $(VERL)
 	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
-	ASSAY_LONG=1 $(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/peers/test_worker_processes_of_trainers.py tests/adapters
+	$(call PEER,llama-factory) --editable . $(PEER_TESTS) $(LLAMA_FACTORY)
+	$(call PEER,llama-factory) --no-deps llamafactory==0.9.5
+	$(call PEER,axolotl) --editable . $(PEER_TESTS) $(AXOLOTL)
+	$(call PEER,axolotl) --no-deps axolotl==0.19.0
+	$(PEERS)/llama-factory/bin/python -m pytest tests/peers/test_training_set_loaders.py
+	$(PEERS)/axolotl/bin/python -m pytest tests/peers/test_training_set_loaders.py
+	ASSAY_LONG=1 $(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/peers/test_training_sets.py tests/peers/test_worker_processes_of_trainers.py tests/adapters
 	ASSAY_LONG=1 $(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py \
-		tests/peers/test_peer_advantages.py \
+		tests/peers/test_peer_advantages.py tests/peers/test_training_set_loaders.py \
 		tests/peers/test_worker_processes_of_trainers.py -k 'not loader and not map'
 	$(call PEER,optimisers) --editable . $(PEER_TESTS) $(OPTIMISERS)
 	$(call PEER,evaluators) --editable . $(PEER_TESTS) $(EVALUATORS)

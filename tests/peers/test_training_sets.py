@@ -2,6 +2,8 @@
 
 import polars as pl
 import pytest
+import real_packages
+from tiny_tokenizer import tiny_tokenizer
 
 import assay
 
@@ -13,7 +15,6 @@ pytestmark = [
     pytest.mark.xdist_group("trl"),
 ]
 
-CHAT = "{% for m in messages %}{{ m.role }}: {{ m.content }}<eos>{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
 RECIPES = {
     "sft": (trl.SFTTrainer, trl.SFTConfig, {"completion_only_loss": True}),
     "dpo": (trl.DPOTrainer, trl.DPOConfig, {}),
@@ -25,21 +26,14 @@ RECIPES = {
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A tokenizer of bytes, and a folder with a random model of one small layer."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from tokenizers.trainers import BpeTrainer
-    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+    from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    words = Tokenizer(models.BPE())
-    words.pre_tokenizer = pre_tokenizers.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    words.train_from_iterator([], BpeTrainer(special_tokens=["<pad>", "<eos>"], initial_alphabet=alphabet))
-    special = {"pad_token": "<pad>", "eos_token": "<eos>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, **special)
-    tokenizer.chat_template = CHAT
+    tokenizer = tiny_tokenizer()
     sizes = dict.fromkeys(("num_attention_heads", "num_key_value_heads"), 2) | {"num_hidden_layers": 1}
-    sizes |= {"hidden_size": 16, "intermediate_size": 16, "vocab_size": len(tokenizer), "pad_token_id": 0}
+    sizes |= {"hidden_size": 16, "intermediate_size": 16, "vocab_size": len(tokenizer)}
+    sizes |= {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
     folder = tmp_path_factory.mktemp("model")
-    Qwen2ForCausalLM(Qwen2Config(eos_token_id=1, **sizes)).save_pretrained(folder)
+    Qwen2ForCausalLM(Qwen2Config(**sizes)).save_pretrained(folder)
     return tokenizer, str(folder)
 
 
@@ -72,3 +66,7 @@ def test_a_step(recipe, form, tiny, tmp_path):
     trained = trainer(model, args=args, train_dataset=loaded, processing_class=tokenizer, **functions)
     trained.train()
     assert trained.state.global_step == 1
+
+
+def test_the_page_runs(tmp_path):
+    real_packages.run_page("../training-sets.md", tmp_path)
