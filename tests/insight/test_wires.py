@@ -310,3 +310,46 @@ def test_outcomes_set_off_alerts_with_the_column_only(rows, counts, expected):
     assert Tripwires(limits).update(frame.drop("outcome"), step=1) == []
     parts = Tripwires({**limits, "not_found": 0.5, "truncated": False})
     assert [alert.wire for at in (0, rows // 2) for alert in parts.update(frame[at : at + rows // 2], step=1)] == []
+
+
+def of_groups(copies, texts, **columns):
+    """A step of groups of eight rows, in which some texts are those of an earlier row."""
+    rows = [
+        {
+            "task_id": f"t{at // 8}",
+            "prompt": f"Question {at // 8}",
+            "answer": "1",
+            "completion": f"text {at}",
+            "reward": at % 2,
+        }
+        for at in range(texts)
+    ]
+    for at in [at for at in range(texts) if at % 8][:copies]:
+        rows[at]["completion"] = rows[at - at % 8]["completion"]
+    return pl.DataFrame(rows).with_columns(**columns)
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (of_groups(15, 32), []),
+        (of_groups(16, 32), [("duplicates", 0.5, 0.5, 32)]),
+        (of_groups(20, 31), []),
+        (of_groups(16, 32, task_id=pl.lit(None, pl.String)), []),
+        (of_groups(16, 32, completion=pl.lit(None, pl.String)), []),
+        (of_groups(0, 16, prompt=pl.lit("?")), []),
+        (of_groups(0, 16, prompt=pl.when(pl.col("reward") == 1).then(pl.lit(" \n")).otherwise("prompt")), []),
+        (of_groups(0, 16, prompt=pl.format("{} {}", "prompt", pl.col("completion") == "text 9")), [("mixed", 1, 0, 2)]),
+        (of_groups(0, 16, answer=pl.col("reward")), [("mixed", 2, 0, 2)]),
+        (of_groups(0, 16, answer=pl.col("reward"), model=pl.col("reward")), []),
+    ],
+)
+def test_groups_that_do_not_hold_together_set_off_alerts(frame, expected):
+    found = [alert for alert in Tripwires().update(frame) if alert.wire in ("mixed", "duplicates")]
+    assert [(alert.wire, alert.value, alert.limit, alert.rows) for alert in found] == expected
+    halves = Tripwires()
+    parts = [halves.update(part, step=1) for part in (frame.head(16), frame.slice(16))]
+    assert [alert.wire for part in parts for alert in part if alert.wire in ("mixed", "duplicates")] == [
+        wire for wire, *_ in expected
+    ]
+    assert not fired(Tripwires({"mixed": 2, "duplicates": 0.6}).update(frame), "mixed")

@@ -145,9 +145,14 @@ class Result:
             return exactly(self.length_column).cast(pl.Int64, strict=False)
         if self.schema.get("length", pl.Null()).is_integer():
             return pl.col("length").cast(pl.Int64)
-        dtype = self.schema.get(COMPLETION)
+        return None if self.text is None else self.text.str.len_chars().cast(pl.Int64)
+
+    @property
+    def text(self) -> pl.Expr | None:
+        """The scored text, if the result keeps it."""
+        dtype, any_role = self.schema.get(COMPLETION), (self.provenance.get("settings") or {}).get("any_role") is True
         try:
-            return None if dtype is None else completion_text_expr(COMPLETION, dtype).str.len_chars().cast(pl.Int64)
+            return None if dtype is None else completion_text_expr(COMPLETION, dtype, any_role=any_role)
         except ColumnsError:
             return None
 

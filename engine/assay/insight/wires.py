@@ -6,7 +6,7 @@ grow with rows or steps, and it pickles.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ import polars as pl
 from assay.errors import UsageError, counted, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
+from assay.insight.integrity.groups import has_several
+from assay.insight.integrity.prompts import gold_keys, prompt_keys, text_key
+from assay.insight.probes import GOLDS
 from assay.insight.results import Result, open_result
 from assay.names import HIDDEN, OUTCOME
 from assay.options import TripwireOptions, documented
@@ -29,6 +32,8 @@ WIRES: Mapping[str, Mapping[str, float]] = {
     "unscored": {"share": 0.01, "rows": 32},
     "not_found": {"share": 0.2, "rows": 32},
     "truncated": {"share": 0.2, "rows": 32},
+    "mixed": {"groups": 0},
+    "duplicates": {"share": 0.5, "texts": 32},
     "length": {"correlation": 0.5, "rows": 64},
     "drift": {"change": 0.05, "sd": 4, "steps": 10},
     "jump": {"change": 0.1, "z": 5},
@@ -133,6 +138,10 @@ class StepCounts:
         known: Scored rows with an outcome; none where the result has no column of them.
         not_found: Of these, those of which a check found nothing to compare.
         truncated: Of these, those that were cut off.
+        compared: Groups whose prompts or golds are kept.
+        mixed: Of these, those with several prompts or golds.
+        texts: Texts in groups, if they are kept.
+        duplicates: Of these, those that an earlier row of the group has.
         products: Of these, the sums of the centred products, within groups: length², reward², both.
         checks: How often each check passes.
     """
@@ -149,15 +158,20 @@ class StepCounts:
     known: int = 0
     not_found: int = 0
     truncated: int = 0
+    compared: int = 0
+    mixed: int = 0
+    texts: int = 0
+    duplicates: int = 0
     products: tuple[float, float, float] = (0.0, 0.0, 0.0)
     checks: Mapping[str, PassCounts] = field(default_factory=dict)
 
     def __add__(self, other: "StepCounts") -> "StepCounts":
-        sums = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[:12]}
+        names = [item.name for item in fields(self) if item.name not in ("products", "checks")]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         products = tuple(a + b for a, b in zip(self.products, other.products, strict=True))
-        names = dict.fromkeys((*self.checks, *other.checks))
         rates = {
-            name: _sum(self.checks.get(name, PassCounts()), other.checks.get(name, PassCounts())) for name in names
+            name: _sum(self.checks.get(name, PassCounts()), other.checks.get(name, PassCounts()))
+            for name in dict.fromkeys((*self.checks, *other.checks))
         }
         return StepCounts(**sums, products=(products[0], products[1], products[2]), checks=rates)
 
@@ -313,8 +327,10 @@ class Tripwires:
             ("unscored", step.rows - step.scored, step.rows, "rows are unscored"),
             ("not_found", step.not_found, step.known, "scored rows fail because a check found nothing"),
             ("truncated", step.truncated, step.known, "scored rows fail and were cut off"),
+            ("duplicates", step.duplicates, step.texts, "texts are those of an earlier row in their group"),
         ):
             yield from self._share(wire, count, rows, unit)
+        yield from self._mixed()
         yield from self._length()
         yield from self._drift()
         for name, rate in step.checks.items():
@@ -324,12 +340,20 @@ class Tripwires:
 
     def _share(self, wire: str, count: int, rows: int, unit: str) -> Iterator[_Reading]:
         limits = self.limits.get(wire)
-        if limits is None or not rows or rows < limits.get("rows", limits.get("groups", 0)):
+        if limits is None or not rows or rows < list(limits.values())[-1]:
             return
         value = count / rows
         crosses = value > limits["share"] if wire in _MORE_THAN else value >= limits["share"]
         said = f"{count:,} of {rows:,} {unit} ({percent(value)})"
         yield _Reading(wire, None, value, limits["share"], crosses, rows, said)
+
+    def _mixed(self) -> Iterator[_Reading]:
+        limits, step = self.limits.get("mixed"), self._current
+        if limits is None or not step.compared:
+            return
+        said = f"{step.mixed:,} of {counted(step.compared, 'group')} {'has' if step.mixed == 1 else 'have'} several prompts or golds"
+        limit = limits["groups"]
+        yield _Reading("mixed", None, float(step.mixed), limit, step.mixed > limit, step.compared, said)
 
     def _length(self) -> Iterator[_Reading]:
         limits, value, rows = self.limits.get("length"), self._current.correlation, self._current.pairs
@@ -440,6 +464,9 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
     outcome = [pl.col(OUTCOME).alias("outcome")] if result.has_outcome else []
     outcomes = {name: (pl.col("outcome") == name).sum() for name in ("not_found", "truncated")} if outcome else {}
     outcomes |= {"known": (pl.col("outcome") != "unscored").sum()} if outcome else {}
+    kept = [key for key in (*prompt_keys(result.schema), *gold_keys(result.schema, GOLDS)) if tasks]
+    several = [has_several(key.meta.output_name()) for key in kept if key.meta.output_name() != "joined"]
+    texts = [] if result.text is None or not tasks else [text_key(result.text).alias("text")]
     keyed = result.frame.select(
         step,
         *keys,
@@ -449,6 +476,8 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
         *scores,
         *length,
         *outcome,
+        *kept,
+        *texts,
     )
     names = [_STEP, *(f"{HIDDEN}key{at}" for at in range(len(keys))), _TASK]
     y = pl.col("y")
@@ -464,6 +493,7 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
                 (outcomes.get(name, pl.lit(0))).cast(pl.Int64).alias(name)
                 for name in ("known", "not_found", "truncated")
             ),
+            pl.any_horizontal(several or [pl.lit(value=False)]).alias("mixed"),
             y.min().alias("low"),
             y.max().alias("high"),
             *(pl.col(f"c{at}").count().cast(pl.Int64).alias(f"n{at}") for at in range(len(scores))),
@@ -471,7 +501,10 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
         )
     )
     products = _products(result, keyed, names, grouped=bool(tasks)) if length else {}
-    yield from _rolled(result, sums.sort(names, nulls_last=True), len(tasks), products)
+    copies = _copies(result, keyed, names) if texts else {}
+    for step, counts in _rolled(result, sums.sort(names, nulls_last=True), len(tasks), products):
+        mixed: dict[str, Any] = {} if several else {"compared": 0, "mixed": 0}
+        yield step, replace(counts, **copies.get(step, {}), **mixed)
 
 
 def _rolled(
@@ -482,9 +515,11 @@ def _rolled(
         names = ("rows", "scored", "errors", "zeros", "ones", "total", "known", "not_found", "truncated")
         counts = of_step.select(names).sum().row(0, named=True)
         flat = int((several["low"] == several["high"]).sum())
+        mixed = of_step.filter(_TASK)["mixed"]
+        counts |= {"groups": several.height, "flat": flat, "compared": len(mixed), "mixed": int(mixed.sum())}
         pairs, moments = products.get(step, (0, (0.0, 0.0, 0.0)))
         checks = _rates(result, of_step, tasks)
-        yield step, StepCounts(**counts, groups=several.height, flat=flat, pairs=pairs, products=moments, checks=checks)
+        yield step, StepCounts(**counts, pairs=pairs, products=moments, checks=checks)
 
 
 def _rates(result: Result, groups: pl.DataFrame, tasks: int) -> dict[str, PassCounts]:
@@ -501,6 +536,14 @@ def _rates(result: Result, groups: pl.DataFrame, tasks: int) -> dict[str, PassCo
         else:
             rates[check.name] = PassCounts(rows, passed, rows, rows, passed, passed, passed, rows)
     return rates
+
+
+def _copies(result: Result, rows: pl.LazyFrame, names: Sequence[str]) -> dict[Any, dict[str, Any]]:
+    """Count the texts in groups, and those that an earlier row of the group has, by step."""
+    texts = rows.filter(_TASK).drop_nulls("text").group_by(*names, "text").agg(pl.len().cast(pl.Int64).alias("n"))
+    n = pl.col("n")
+    table = result.collect(texts.group_by(_STEP).agg(n.sum().alias("texts"), (n - 1).sum().alias("duplicates")))
+    return {step: {"texts": texts, "duplicates": copies} for step, texts, copies in table.iter_rows()}
 
 
 def _products(

@@ -9,6 +9,7 @@ import polars as pl
 from assay.insight.exporting.rows import Rows
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import FORMS
+from assay.insight.integrity.groups import has_several
 from assay.insight.results import ROW
 from assay.names import TEXT
 
@@ -63,7 +64,7 @@ def first_rules(rows: Rows, settings: Settings) -> pl.DataFrame:
     frame = exclude(frame, _of_scores(rows, settings))
     counted = left(frame, "group", "passed").group_by("group").agg(n=pl.len(), c=pl.col("passed").sum())
     kept = frame.select("group", "prompt", "gold", "where").filter("where").group_by("group")
-    mixed = kept.agg((pl.col(name).min() != pl.col(name).max()).alias(f"{name}s") for name in ("prompt", "gold"))
+    mixed = kept.agg(has_several(name).alias(f"{name}s") for name in ("prompt", "gold"))
     frame = beside(beside(frame, counted, "group"), mixed, "group").drop("where", "gold")
     frame = exclude(frame, _of_forms(settings, reads_text=reads_text))
     if reads_text:

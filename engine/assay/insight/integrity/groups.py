@@ -35,6 +35,11 @@ def usual_size(rows: pl.Series) -> int | None:
     return int(sizes[rows.name][0]) if sizes.height else None
 
 
+def has_several(name: str) -> pl.Expr:
+    """Return whether a column has several values, nulls left out."""
+    return pl.col(name).min().ne(pl.col(name).max()).fill_null(value=False)
+
+
 def distinct_values(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     """Count the distinct values of a column in each ``group``, nulls left out; groups without a value are not listed."""
     return rows.select("group", name).drop_nulls().unique().group_by("group").agg(pl.len().cast(pl.Int64).alias(name))
