@@ -41,6 +41,7 @@ fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers,
 	$(BIN)/python -m pytest tests/promises/test_fuzz.py
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 	ASSAY_FUZZ_RESULTS=20000 $(BIN)/python -m pytest tests/promises/test_damaged_results.py
+	ASSAY_FUZZ_OUTCOMES=5000 $(BIN)/python -m pytest tests/insight/test_outcomes_drawn.py
 
 weight: $(VENV)/.installed  ## count lines, functions, names and what a small run enters; with SUITE=1 run the suite, too, for its processor time
 	@$(BIN)/python tests/house/weight.py $(if $(SUITE),--suite)

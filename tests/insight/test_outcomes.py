@@ -148,3 +148,4 @@ def test_a_report_of_no_rows_has_no_outcomes_to_count():
     assert assay.report(frame).html()
     assert assay.summarize(frame).as_json()["outcomes"] == dict.fromkeys(("pass", "fail", "not_found", "truncated", "error", "unscored"), 0)  # fmt: skip
     assert assay.outcomes(frame).to_list() == []
+    assert set(assay.score_file([], SPEC, outcome=True).as_json()["outcomes"].values()) == {0}

@@ -104,19 +104,21 @@ def _sql(name: str, dtype: Any) -> str:
     return f"LOWER(TRIM({value})) IN {_REASONS_OF_LIMITS}"
 
 
-def finds_nothing(feedback: str, labels: Collection[str]) -> bool:
-    """Return whether a line of feedback says, behind its label, that a check found nothing to compare."""
-    lines = feedback.split("\n")
-    found = ((line, label) for line in lines if (label := longest_label(line, labels)) is not None)
-    return any(line.startswith(NOTHING, len(label)) for line, label in found)
+def finds_nothing(feedback: str, labels: Collection[str], of: Collection[str] | None = None) -> bool:
+    """Return whether a line of feedback says, behind its label, that a check found nothing to compare; ``of`` names those that count."""
+    counted = labels if of is None else of
+    found = ((line, longest_label(line, labels)) for line in feedback.split("\n"))
+    return any(label in counted and line.startswith(NOTHING, len(label)) for line, label in found if label is not None)
 
 
-def finds_nothing_expr(feedback: pl.Expr, labels: Iterable[str]) -> pl.Expr:
+def finds_nothing_expr(feedback: pl.Expr, labels: Iterable[str], of: Collection[str] | None = None) -> pl.Expr:
     """``finds_nothing`` as a Boolean expression; null without feedback."""
     labels = {label for label in labels if "\n" not in label}
-    begins = tuple(f"{label}{NOTHING}" for label in sorted(labels))
+    counted = labels if of is None else labels & {*of}
+    begins = tuple(f"{label}{NOTHING}" for label in sorted(counted))
     if any(label.startswith(begins) for label in labels):  # one may begin what is behind another
-        return rowwise(feedback, partial(finds_nothing, labels=frozenset(labels)), pl.Boolean)
+        found = partial(finds_nothing, labels=frozenset(labels), of=frozenset(counted))
+        return rowwise(feedback, found, pl.Boolean)
     if not begins:
         return pl.lit(value=False)
     return (pl.lit("\n") + feedback).str.contains_any([f"\n{words}" for words in begins])

@@ -302,9 +302,11 @@ class Summary(Displayed):
             if spec.broken
         ]
         renamed = [(name, shown) for shown, name in plan.passed_through.items() if shown != name]
+        outcomes = Counter[str](dict.fromkeys(OUTCOMES, 0) if plan.finds_outcomes else ())
         notes = [note for note, _ in noted]
         notes += [f"the input's column `{name}` is kept as `{shown}`" for name, shown in renamed]
-        return cls(checks, notes, broken, skipped=[note for note, is_skipped in noted if is_skipped])
+        skipped = [note for note, is_skipped in noted if is_skipped]
+        return cls(checks, notes, broken, skipped=skipped, outcomes=outcomes)
 
     @classmethod
     def of_scored(cls, plan: Plan, scored: pl.DataFrame) -> "Summary":

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from assay.aggregating.outcomes import finds_nothing_expr
 from assay.aggregating.templates import template_expr, templates
-from assay.expressions.shared_columns import exactly
 from assay.insight.findings import checks, rollouts
 from assay.insight.findings.columns import Keys, ResultColumns
 from assay.insight.findings.facts import Facts, Tally
@@ -144,9 +144,10 @@ def _with_nothing(result: Result, tallies: Sequence[Tally], feedback: pl.DataFra
     words = pl.col("text").str.slice(len(NOTHING))
     counts = nothing.group_by("check").agg(pl.col("rows").sum(), words.sort_by("rows", descending=True).first())
     often = {check: text for check, rows, text in counts.iter_rows() if rows >= LIMITS["not_found"]["rows"]}
-    lines = pl.lit("\n") + exactly("feedback").cast(pl.String).fill_null("")
     begins = {
-        tally.place: lines.str.contains(f"\n{tally.check.name}: {NOTHING}", literal=True)
+        tally.place: finds_nothing_expr(pl.col("feedback"), result.labels, [f"{tally.check.name}: "]).fill_null(
+            value=False
+        )
         for tally in tallies
         if tally.check.name in often
     }
