@@ -70,9 +70,9 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    for form in (text, f"[{text}]"):
+    for read in (json.loads, float):  # JSON has no .5
         try:
-            return json.loads(form)
+            return read(text)
         except ValueError:
             continue
-    return text
+    return [_value(part.strip()) for part in text.split(",")] if "," in text else text

@@ -2,13 +2,19 @@
 
 import json
 import random
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import naive_export
 import polars as pl
 import pytest
 from cases import sized
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import assay
+from assay.insight.exporting.settings import settled
 from assay.testing import hostile_texts
 
 WORDS = ("sum", "half", "梨", "the", "again", "so", "🙂", "é", "take\n", "\t")
@@ -154,27 +160,65 @@ def joined(prompts):
     return {json.dumps([" ".join(str(message["content"]).split()) for message in prompt]) for prompt in prompts}
 
 
-@pytest.mark.parametrize("seed", range(1000, 1000 + sized(200, 30)))
-def test_what_holds_of_every_export(seed):
-    case = drawn(seed)
+ONE_OF = {
+    "task_id": ("a", "b", "c", "d", None),
+    "prompt": ("How many?", " How  many?\n", "Which one?", "And now?", "", None),
+    "answer": ("4", "5", None),
+    "completion": ("4", "5", "It is 4.", "It is 5, I think.", " ", None),
+    "finish_reason": ("stop", "length", None),
+    "reward": (0.0, 0.25, 1.0, None),
+    "error": (None, None, None, "number: too slow"),
+}
+RESULTS = st.lists(
+    st.lists(st.fixed_dictionaries({name: st.sampled_from(values) for name, values in ONE_OF.items()}), max_size=30),
+    min_size=1,
+    max_size=2,
+)
+
+
+@st.composite
+def cases(draw):
+    """Results of few tasks, prompts and texts, a recipe and settings, as ``exported`` takes them."""
+    recipe = draw(st.sampled_from([*OPTIONS]))
+    results = draw(RESULTS)
+    for row in chain(*results):
+        row |= {"model": "elm", "step": 1, "said": row["answer"]}
+        row["passed"] = None if row["reward"] is None else row["reward"] > 0.5
+    known = settled(recipe, {})
+    options = {name: st.sampled_from(values) for name, values in (OPTIONS[recipe] | SHARED).items() if name in known}
+    settings = draw(st.fixed_dictionaries({}, optional=options))
+    return (
+        recipe,
+        results,
+        settings,
+        draw(st.sampled_from([None, *WHERE])),
+        draw(st.sampled_from([None, ["task_id"]])),
+        False,
+    )
+
+
+@given(cases())
+@settings(max_examples=sized(400, 25))
+def test_what_holds_of_every_export(case):
     made = exported(case)
     rows = sum(map(len, case[1]))
     assert made.card["rows"] == rows == made.card["used"] + made.excluded.height
     assert made.card["used"] + sum(made.card["excluded"].values()) == rows
     assert not {*made.train["assay_task"]} & {*made.validation["assay_task"]}
-    if case[2].get("format") != "text":
-        assert not joined(made.train["prompt"]) & joined(made.validation["prompt"])
+    assert not joined(made.train["prompt"]) & joined(made.validation["prompt"])
     for frame in (made.train, made.validation):
         for name in ("assay_reward", "assay_rejected_reward"):
             assert name not in frame.columns or not frame[name].null_count()
 
 
-@pytest.mark.parametrize("seed", range(2000, 2000 + sized(40, 6)))
-def test_the_same_input_gives_the_same_bytes(seed, tmp_path):
-    case = drawn(seed)
-    for name in ("one", "two"):
-        exported(case, out=f"{tmp_path / name}/")
-    files = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two")]
+@given(cases())
+@settings(max_examples=sized(40, 3))
+def test_the_same_input_gives_the_same_bytes(case):
+    files = []
+    for _ in range(2):
+        with TemporaryDirectory() as folder:
+            exported(case, out=f"{folder}/set/")
+            files.append({path.name: path.read_bytes() for path in Path(folder, "set").iterdir()})
     assert files[0] == files[1]
 
 

@@ -7,8 +7,10 @@ import datasets
 import polars as pl
 import pytest
 from cases import each
+from typer.testing import CliRunner
 
 import assay
+from assay.cli.main import app
 from assay.errors import AssayWarning, InputError, UsageError
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "4"}]}
@@ -201,6 +203,29 @@ def test_a_settings_file_and_what_wins(tmp_path):
     (tmp_path / "strict.yaml").write_text("recipe: sft\nbest: 1\nby: length\n", "utf-8")
     card = assay.export(frame(), tmp_path / "strict.yaml", best=2).card
     assert (card["recipe"]["best"], card["recipe"]["by"], card["recipe"]["target"]) == (2, "length", "trl")
+
+
+@each(
+    "given, name, value",
+    [
+        ("validation=.5", "validation", 0.5),
+        ("pass_rate=.2,0.8", "pass_rate", [0.2, 0.8]),
+        ("pass_rate=[0.2, 0.8]", "pass_rate", [0.2, 0.8]),
+        ("min_reward=none", "min_reward", None),
+        ("best=all", "best", "all"),
+        ("passing=False", "passing", False),
+    ],
+)
+def test_settings_of_a_command_line(given, name, value, result, tmp_path):
+    made = CliRunner().invoke(
+        app, ["export", result, "--recipe", "sft", "--out", "set/", "--overwrite", "--set", given, "--json"]
+    )
+    assert json.loads(made.stdout)["recipe"][name] == value
+
+
+def test_a_settings_file_may_say_none(tmp_path):
+    (tmp_path / "any.yaml").write_text("recipe: dpo\nlength_ratio: none\n", "utf-8")
+    assert assay.export(frame(), tmp_path / "any.yaml", min_examples=0).card["recipe"]["length_ratio"] is None
 
 
 def test_names_that_are_patterns_and_prompts_that_are_instructions():

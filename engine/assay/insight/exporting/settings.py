@@ -113,6 +113,8 @@ def settled(recipe: Any, given: Settings) -> dict[str, Any]:
             others = [other for other in RECIPES if key in SETTINGS and other in SETTINGS[key].recipes]
             hint = f"It is a setting of {', '.join(others)}." if others else did_you_mean(str(key), known)
             raise UsageError(f"{key}: is no setting of {name}.", hint or f"Settings: {listed([*known])}")
+    # YAML and TOML have no word `none`
+    told = {key: None if value == "none" and known[key].fits(None) else value for key, value in told.items()}
     settings = {key: setting.others.get(name, setting.default) for key, setting in known.items()} | told
     for key, value in settings.items():
         if not (isinstance(value, str | int | float | list | tuple | None) and known[key].fits(value)):
