@@ -330,6 +330,15 @@ def test_the_texts_of_both_sides_are_shown_where_they_differ(tmp_path):
         assert ("\\x1b" in shown, "\x1b" in shown, len(shown) < 4_000) == (True, False, True)
 
 
+def test_the_text_of_a_row_is_the_one_that_was_scored():
+    rows = [{"task_id": str(at), "completion": [{"role": "user", "content": f"a{at}"}]} for at in range(3)]
+    other = {"id": "v", "checks": [{"id": "a", "type": "contains", "value": "2"}]}
+    found = assay.diff(
+        {"id": "v", "checks": [{"id": "a", "type": "contains", "value": "a"}]}, other, rollouts=rows, any_role=True
+    )
+    assert [example["text"] for example in found.examples] == ["a0", "a1"]
+
+
 def test_specs_of_all_kinds_are_scored_again(tmp_path):
     parts = [{"type": "contains", "value": "a"}, {"type": "min_length", "value": 3}]
     gate = {"id": "gate", "type": "contains", "value": "e", "gate": True}
