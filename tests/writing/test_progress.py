@@ -1,10 +1,14 @@
 """How far a run is: in words that agree with their numbers, on a terminal and elsewhere."""
 
+import gzip
 import io
+import re
 
 import pytest
 from rich.console import Console
 
+from assay.loading.formats.reading import Reading, listening, looked_through
+from assay.loading.rollouts import open_rollouts
 from assay.writing import progress as module
 from assay.writing.progress import Meter
 
@@ -45,6 +49,32 @@ def test_rows_speed_and_the_time_left(reports, words):
     assert said(*reports) == words
 
 
+@pytest.mark.parametrize(
+    ("reports", "words"),
+    [
+        ([(0, 0, 4_000_000_000), (2, 500_000_000, 4_000_000_000)], "500 MB of 4.0 GB · 250 MB/s · 14 s left"),
+        ([(0, 0, None), (4, 1_200, None)], "1.2 kB · 300 B/s"),
+    ],
+)
+def test_bytes_are_counted_while_rows_are_unknown(reports, words):
+    clock = Clock()
+    meter = Meter(clock, in_bytes=True)
+    for clock.now, done, total in reports:
+        said_last = meter.words(done, total)
+    assert said_last == words
+
+
+@pytest.mark.parametrize(("packed", "total"), [(False, 2_780), (True, None)])
+def test_files_of_lines_tell_how_far_they_have_been_looked_through(packed, total, tmp_path):
+    line, paths = b'{"completion": "x"}\n', [tmp_path / f"{name}.jsonl" for name in "ab"]
+    for path, lines in zip(paths, (100, 39), strict=True):
+        path.write_bytes(gzip.compress(line * lines) if packed and lines == 39 else line * lines)
+    heard = []
+    with listening(lambda done, of: heard.append((done, of))):
+        assert open_rollouts(paths, Reading()).rows == 139
+    assert heard == [(2_000, total), (2_780, total)]
+
+
 def test_elsewhere_there_is_a_line_every_thirty_seconds():
     clock, text = Clock(), io.StringIO()
     report = module._lines("scoring", Console(file=text, width=40), Meter(clock), clock)
@@ -71,3 +101,11 @@ def test_a_terminal_has_a_bar(monkeypatch, rows, text):
         report(rows, None)
     assert "scoring" in output.getvalue()
     assert f" {text}" in output.getvalue()
+
+
+def test_a_bar_shows_files_that_are_looked_through(monkeypatch):
+    output = io.StringIO()
+    monkeypatch.setattr(module, "open_console", lambda **_: Console(file=output, force_terminal=True, width=120))
+    with module.progress("scoring"):
+        looked_through(500, 1_000)
+    assert re.search("reading .*━.* 500 B of 1.0 kB", output.getvalue())

@@ -5,12 +5,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Lock
 from typing import Any
 
 from assay.errors import printable
+from assay.loading.formats.reading import listening
 from assay.system.stdout import open_console
-from assay.writing.numbers import count, seconds, speed
+from assay.writing.numbers import count, seconds, size, speed
 
 Progress = Callable[[int, int | None], None]
 """Called, from any thread, with the rows done and the total, None if unknown."""
@@ -19,6 +21,10 @@ _SHOWN_EVERY = 0.1
 """Seconds between two reports while reward functions run."""
 _LATELY = _LINE_EVERY = 30.0
 """Seconds by which the speed is measured, and between two lines where there is no terminal."""
+
+
+_LOOKING = "reading"
+"""What files are, whose rows are counted before they are read."""
 
 
 class Ticks:
@@ -50,10 +56,10 @@ class Ticks:
 
 
 class Meter:
-    """How far a run is, in words: rows, and by what was done of late, the speed and the time left."""
+    """How far a run is, in words: rows or bytes, and by what was done of late, the speed and the time left."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, in_bytes: bool = False) -> None:
+        self._clock, self._in_bytes = clock, in_bytes
         self._lock = Lock()
         self._points: deque[tuple[float, int]] = deque()
 
@@ -66,10 +72,10 @@ class Meter:
             while now - self._points[0][0] > _LATELY and len(self._points) > 1:
                 self._points.popleft()
             began, before = self._points[0]
-        parts = [_of(done, total)]
+        parts = [_of_bytes(done, total) if self._in_bytes else _of(done, total)]
         if now > began and done > before:
             rate = (done - before) / (now - began)
-            parts.append(speed(rate))
+            parts.append(f"{size(rate)}/s" if self._in_bytes else speed(rate))
             parts += [] if total is None else [f"{seconds(round((total - done) / rate))} left"]
         return " · ".join(parts)
 
@@ -80,6 +86,10 @@ def _of(done: int, total: int | None) -> str:
     if total < 10_000_000:  # noqa: PLR2004  (as counts)
         return f"{done:,}/{total:,} row{'' if total == 1 else 's'}"
     return f"{done / 1e6:.1f}/{f'{total / 1e6:,.1f}'.removesuffix('.0')} M rows"
+
+
+def _of_bytes(done: int, total: int | None) -> str:
+    return size(done) if total is None else f"{size(done)} of {size(total)}"
 
 
 class _ToConsole(logging.Handler):
@@ -96,8 +106,11 @@ class _ToConsole(logging.Handler):
 
 @contextlib.contextmanager
 def progress(doing: str, *, show: bool = True, piped: bool = False) -> Iterator[Progress | None]:
-    """Show how far a run is: a bar on a terminal; elsewhere the lines of a run in parts, and if wanted a line every 30 seconds."""
-    console, meter = open_console(stderr=True), Meter()
+    """Show how far a run is: a bar on a terminal; elsewhere the lines of a run in parts, and if wanted a line every 30 seconds.
+
+    While files are looked through, so that their rows are not known yet, it counts bytes.
+    """
+    console, meter, of_bytes = open_console(stderr=True), Meter(), Meter(in_bytes=True)
     if not show:
         yield None
     elif console.is_terminal:
@@ -105,20 +118,26 @@ def progress(doing: str, *, show: bool = True, piped: bool = False) -> Iterator[
         from rich.progress import Progress as Bar
 
         columns = (
-            TextColumn(doing),
+            TextColumn("{task.description}"),
             BarColumn(max(8, min(40, console.width - 60))),
             TextColumn("{task.fields[words]}"),
         )
         with Bar(*columns, console=console, transient=True) as bar:
             task = bar.add_task(doing, total=None, words=_of(0, None))
-            yield lambda done, total: bar.update(task, completed=done, total=total, words=meter.words(done, total))
+
+            def show_on(what: str, meter: Meter, done: int, total: int | None) -> None:
+                bar.update(task, description=what, completed=done, total=total, words=meter.words(done, total))
+
+            with listening(partial(show_on, _LOOKING, of_bytes)):
+                yield partial(show_on, doing, meter)
     else:
         handler, logger = _ToConsole(console), logging.getLogger("assay.folder")
         before = logger.level
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         try:
-            yield _lines(doing, console, meter) if piped else None
+            with listening(_lines(_LOOKING, console, of_bytes)) if piped else contextlib.nullcontext():
+                yield _lines(doing, console, meter) if piped else None
         finally:
             logger.removeHandler(handler)
             logger.setLevel(before)

@@ -18,7 +18,7 @@ from assay.expressions.json import MAX_DEPTH, mended, too_deep
 from assay.expressions.mixed import TYPED
 from assay.loading.formats.documents import RecordDocument, form_of, other_kind, read_json, reader, refuse
 from assay.loading.formats.json_forms import Forms, fits, parse
-from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, pick
+from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, looked_through, pick, rows_in_all
 from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
 from assay.system.arrow import pa
 from assay.system.memory import room
@@ -480,15 +480,23 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
     surveys: list[_Survey] = []
     forms = Forms({})
     small_chunk = FEW if len(files) > MANY else 0
+    sources: list[LineSource] = []
+    seen = 0
     with ThreadPoolExecutor(1, "assay-jsonl") as pool:
-        for path, name in files:
-            try:
-                survey = _Survey(LineSource.of(path, name, reading), reading, columns, forms, small_chunk)
-                survey.run(pool)
-            except OSError as error:
-                raise InputError(f"{shown_path(name)}: {error.strerror or error}.") from None
-            forms = survey.forms
-            surveys.append(survey)
+        try:
+            for path, name in files:
+                sources.append(LineSource.of(path, name, reading))
+            total = rows_in_all(None if source.is_stream else source.stamp[0] for source in sources)
+            for source in sources:
+                name, offset = source.name, 0
+                survey = _Survey(source, reading, columns, forms, small_chunk)
+                for offset in survey.run(pool):
+                    looked_through(seen + offset, total)
+                forms = survey.forms
+                seen += offset
+                surveys.append(survey)
+        except OSError as error:
+            raise InputError(f"{shown_path(name)}: {error.strerror or error}.") from None
     try:
         schema = columns.finish()
     except InputError as error:
@@ -513,7 +521,8 @@ class _Survey:
         if source.stamp[0] == 0:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
 
-    def run(self, pool: ThreadPoolExecutor) -> None:
+    def run(self, pool: ThreadPoolExecutor) -> Iterator[int]:
+        """Look through the file; yield how many bytes have been looked through."""
         with self._source.open(lambda document: setattr(self, "_document", document)) as read:
             pieces = cut(read, self._reading.max_line)
             next_piece = pool.submit(next, pieces, None)
@@ -521,6 +530,7 @@ class _Survey:
                 next_piece = pool.submit(next, pieces, None)
                 self._head = self._head or piece.data[:_HEAD]
                 self._survey_piece(piece)
+                yield self._offset
         if (error := self._other_kind()) is not None:
             raise error
 

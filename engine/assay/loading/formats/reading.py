@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -98,6 +99,25 @@ def reading_of(options: ReadingOptions) -> Reading:
     """Return how files are read, given the settled options of any function that reads files."""
     fields: dict[str, Any] = {name: value for name, value in options.items() if name in options_of(ReadingOptions)}
     return Reading(**fields)
+
+
+_LISTENER: ContextVar[Callable[[int, int | None], object] | None] = ContextVar("assay-looking", default=None)
+
+
+@contextmanager
+def listening(listener: Callable[[int, int | None], object]) -> Iterator[None]:
+    """Tell how far files are that are looked through in this context: the bytes done, and all bytes, None if unknown."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def looked_through(done: int, total: int | None) -> None:
+    """Tell whoever listens how many bytes of files have been looked through, of how many."""
+    if (listener := _LISTENER.get()) is not None:
+        listener(done, total)
 
 
 def rows_in_all(counts: Iterable[int | None]) -> int | None:
