@@ -162,14 +162,14 @@ def test_many_pairs_score_as_each_does(metric):
         assert [(*row.values(),) for row in found] == [
             check.answered(check.judge, *pair) for pair in zip(texts, golds, strict=True)
         ]
-        assert len({row["score"] for row in found}) > (1 if metric == "levenshtein_distance" else 20)
+        assert len({row["score"] for row in found}) > (1 if metric == "levenshtein_distance" else 15)
         assert any(row["error"] for row in found) == (metric in PARTIAL)
 
 
 def test_empty_texts_are_alike():
     for metric in get_args(Metric):
         """Those that divide by what both have in common find nothing in common."""
-        counts = metric in ("bleu", "gleu") or metric.startswith("rouge")
+        counts = metric in ("bleu", "gleu", "set_f1") or metric.startswith("rouge")
         assert scores([{"completion": ""}] * 2, metric=metric, value="") == [float(not counts)] * 2
         (other,) = scores([{"completion": "abc xyz"}], metric=metric, value="")
         assert other < 1e-6

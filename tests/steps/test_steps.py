@@ -23,7 +23,7 @@ CHAINS = {
     "afterThink": ["afterThink", {"strip_think": {"strict": True}}],
     "think": ["think"],
     "tag": [{"tag": "a"}, {"tag": "a", "at": "first"}, {"tag": "a.b"}, {"tag": "answer"}],
-    "boxed": ["boxed"],
+    "boxed": ["boxed", {"boxed": {"style": "hendrycks"}}],
     "after": [
         {"after": "aa"},
         {"after": "aa", "at": "first"},
@@ -47,6 +47,8 @@ CHAINS = {
     "lower": ["lower"],
     "upper": ["upper"],
     "strip": ["strip"],
+    "trim": [{"trim": "punctuation"}, "trim"],
+    "tail": [{"tail": 5}, {"tail": 1}, {"tail": 300}],
     "remove": [
         {"remove": ["a+", r"\s"]},
         {"remove": r"\b"},
@@ -64,7 +66,7 @@ CHAINS = {
     "numbers": ["numbers"],
     "choice": ["choice", *({"choice": {"letters": letters}} for letters in ("AB", "ABCDEFGHIJ", "АБВé", "abkiſ1"))],
     "split": [{"split": "\n"}, "split", {"split": "ab"}],
-    "normalize": [{"normalize": by} for by in ("squad", "math", {"lmEval": {"ignoreCase": True}})],
+    "normalize": [{"normalize": by} for by in ("squad", "hendrycks", {"minerva": "verl"}, {"lmEval": {"ignoreCase": True}})],
     **{name: [name] for name in ("casefold", "nfc", "nfkc", "whitespace")},
     "firstOf": [
         {"firstOf": [["boxed"], [{"after": "answer is"}], [{"regex": r"\d+"}], ["fence", {"json": "last"}]]},

@@ -22,7 +22,7 @@ LM_EVAL = {
         "regexesToIgnore": [",", r"(?s).*#### "],
     }
 }
-SPECS = [*NORMALIZERS, LM_EVAL]
+SPECS = [*NORMALIZERS, LM_EVAL, {"minerva": "verl"}, {"minerva": "lmEval"}]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
@@ -117,7 +117,7 @@ def test_they_are_what_their_definitions_say():
 def test_a_mistake_is_named():
     for spec, message in [
         ("squda", 'unknown normalizer "squda". Did you mean `squad`?'),
-        ("x", 'unknown normalizer "x". Known: squad, inspect, math,'),
+        ("x", 'unknown normalizer "x". Known: squad, inspect, drop, lighteval, math,'),
         ("lmEval", "lmEval ignores nothing by itself"),
         ({"lmEvil": {}}, "write {lmEval: {ignoreCase: true}}, or a name"),
         ({"lmEval": {"ignoreCsae": True}}, "lmEval has no option `ignoreCsae`. Did you mean `ignoreCase`?"),

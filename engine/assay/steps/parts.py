@@ -22,6 +22,7 @@ from assay.expressions.tags import TagText
 from assay.expressions.text import by_columns, by_slices, filled, holds, is_plain, split_at, stripped
 from assay.steps.base import Step, StepExample
 from assay.steps.places import Place, PlacedText
+from assay.values.normal_forms import OPEN_BOX, hendrycks_box
 from assay.values.params import Params
 from assay.values.paths import ABSENT, find, parse_within
 
@@ -162,6 +163,16 @@ _BOXES = ("\\boxed{", "\\fbox{")
 _BRACE = re.compile(r"[{}]")
 
 
+class BoxedParams(Params):
+    """How a box is read."""
+
+    style: Literal["last", "hendrycks"] = Field(
+        default="last",
+        description=r"`hendrycks`: as the code beside Hendrycks' MATH: what follows the last `\boxed ` up to a `$`, if there is one; "
+        r"else the last `\boxed`, if it is `\boxed{…}`.",
+    )
+
+
 class Boxed(Step):
     r"""What stands in the last `\boxed{…}`, else in the last `\fbox{…}`, up to the matching brace.
 
@@ -169,6 +180,8 @@ class Boxed(Step):
     """
 
     name = "boxed"
+    Params = BoxedParams
+    params: BoxedParams
     examples = (
         StepExample(r"It is \boxed{4}.", "4"),
         StepExample(r"\boxed{1} \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
@@ -177,9 +190,14 @@ class Boxed(Step):
         StepExample(r"\boxed{}", ""),
         StepExample(r"\boxed{4} \boxed{5", None),
         StepExample("It is 4.", None),
+        StepExample(r"$\boxed 4$", "4", {"style": "hendrycks"}),
+        StepExample(r"\boxed{4} \fbox{5}", "4", {"style": "hendrycks"}),
+        StepExample(r"\fbox{5}", None, {"style": "hendrycks"}),
     )
 
     def row(self, text: str) -> str | None:
+        if self.params.style == "hendrycks":
+            return hendrycks_box(text)
         for box in _BOXES:
             _, found, rest = text.rpartition(box)
             if found:
@@ -187,10 +205,15 @@ class Boxed(Step):
         return None
 
     def begins(self, text: str) -> int:
+        if self.params.style == "hendrycks":
+            box = OPEN_BOX if OPEN_BOX in text else _BOXES[0]
+            return _behind(text.rfind(box), box)
         box = next((box for box in _BOXES if box in text), "")
         return _behind(text.rfind(box), box)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
+        if self.params.style == "hendrycks":
+            return rowwise(texts, self.row, pl.String)
         return by_columns(texts, self.row, _boxed_column)
 
 

@@ -23,6 +23,8 @@ _MODULES = {
     "lower": "transforms:Lower",
     "upper": "transforms:Upper",
     "strip": "transforms:Strip",
+    "trim": "transforms:Trim",
+    "tail": "transforms:Tail",
     "remove": "regex:Remove",
     "replace": "transforms:Replace",
     "map": "transforms:Map",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -12,6 +12,7 @@ from assay.expressions.shared_columns import rowwise
 from assay.expressions.text import by_columns, by_slices, is_ascii, is_plain, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.steps.places import PlacedText, places_of
+from assay.values.normal_forms import ENDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
@@ -73,6 +74,63 @@ class Strip(Step):
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return strip_expr(texts)
+
+
+class TrimParams(Params):
+    """What to take off."""
+
+    of: Literal["punctuation"] = Field(
+        default="punctuation", description="`punctuation`: ASCII white space and punctuation, at both ends."
+    )
+
+
+class Trim(Step):
+    """The text without ASCII white space and punctuation around it: `{trim: punctuation}`."""
+
+    name = "trim"
+    shorthand = "of"
+    Params = TrimParams
+    params: TrimParams
+    examples = (
+        StepExample(" (42).\n", "42", {"of": "punctuation"}),
+        StepExample("“a b!”", "“a b!”", {"of": "punctuation"}),
+    )
+
+    def row(self, text: str) -> str:
+        return text.strip(ENDS)
+
+    def placed(self, given: PlacedText) -> PlacedText:
+        start = len(given.text) - len(given.text.lstrip(ENDS))
+        return given.cut(start, start + len(given.text.strip(ENDS)))
+
+    def expr(self, texts: pl.Expr) -> pl.Expr:
+        return texts.str.strip_chars(ENDS)
+
+
+class TailParams(Params):
+    """How much."""
+
+    chars: int = Field(ge=1, description="How many code points.")
+
+
+class Tail(Step):
+    """The last characters of the text: `{tail: 300}`."""
+
+    name = "tail"
+    shorthand = "chars"
+    Params = TailParams
+    params: TailParams
+    examples = (StepExample("abcé", "cé", {"chars": 2}), StepExample("ab", "ab", {"chars": 3}))
+
+    def row(self, text: str) -> str:
+        return text[-self.params.chars :]
+
+    def placed(self, given: PlacedText) -> PlacedText:
+        return given.cut(max(len(given.text) - self.params.chars, 0), len(given.text))
+
+    def expr(self, texts: pl.Expr) -> pl.Expr:
+        # a number of bytes cannot exceed what Polars counts in
+        return texts.str.tail(min(self.params.chars, 1 << 40))
 
 
 class ReplaceParams(Params):

@@ -4,9 +4,7 @@ They run in Python, once per distinct text: a chain of Polars' replacements take
 """
 
 import json
-import math
 import re
-import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,44 +17,36 @@ from assay.errors import did_you_mean
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 from assay.expressions.shared_columns import SharedColumn, rowwise, text
+from assay.values.normal_forms import (
+    MINERVA,
+    NO_DIGITS,
+    NO_PUNCTUATION,
+    drop,
+    hendrycks,
+    inspect,
+    latex,
+    lighteval,
+    squad,
+)
 from assay.values.params import both_cases, snake_case
 
 Normalizer = Callable[[str], str]
 
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_NO_DIGITS = str.maketrans("", "", string.digits)
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_DIGIT = re.compile(r"\d")
-_ENDS = string.whitespace + string.punctuation
-"""What stands around a number for ``inspect``."""
 _SHORT = 1_000
 """Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
-_SPELLINGS = (
-    ("\n", ""),
-    (r"\!", ""),
-    ("\\\\", "\\"),
-    ("tfrac", "frac"),
-    ("dfrac", "frac"),
-    (r"\left", ""),
-    (r"\right", ""),
-    (r"^{\circ}", ""),
-    (r"^\circ", ""),
-    (r"\$", ""),
-)
-_LONGEST_NAME = 2
-_ROOT = re.compile(r"\\sqrt(?!\\sqrt)([^{])")
-_WHOLE = "(0|-?[1-9][0-9]*)"
-_RATIO = re.compile(rf"\A{_WHOLE}/{_WHOLE}\Z")
-_FRACTION = r"\frac"
 _MEANINGS = {
     "squad": "Lower, without ASCII punctuation, without articles, with single spaces: SQuAD's evaluation.",
     "inspect": "Word by word: casefold, numbers as floats, without ASCII punctuation, without articles: Inspect's ``f1``.",
+    "drop": "Word by word: lower, numbers as floats, without ASCII punctuation, without articles: DROP's evaluation.",
+    "lighteval": "Word by word: lower, without ASCII punctuation, then numbers as floats, without articles: lighteval's HELM.",
     "math": "LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars.",
+    "hendrycks": r"As `math`, but as it is with several `\text{ `, or with nothing behind a `\sqrt` or `\frac`: Hendrycks' MATH.",
     "casefold": "In one case, by `str.casefold`.",
     "nfc": "Characters composed: Unicode's NFC.",
     "nfkc": "Characters composed, and compatible ones alike: Unicode's NFKC.",
     "whitespace": "Stripped, with single spaces.",
 }
+_MINERVA = "minerva"
 _LM_EVAL = "lmEval"
 _OPTIONS = {
     "ignoreCase": "Lower, by `str.lower`.",
@@ -67,63 +57,13 @@ _OPTIONS = {
 _PATTERNS = "regexesToIgnore"
 
 
-def _without_articles(value: str) -> str:
-    return " ".join(_ARTICLE.sub(" ", value).split())
-
-
-def _squad(value: str) -> str:
-    return _without_articles(value.lower().translate(_NO_PUNCTUATION))
-
-
-def _inspect(value: str) -> str:
-    return _without_articles(" ".join(map(_inspect_word, value.casefold().replace("-", " ").split(" "))))
-
-
-def _inspect_word(word: str) -> str:
-    bare = word if word.isalpha() else word.translate(_NO_PUNCTUATION)
-    # a finite number has a digit; the exceptions of a word without one would cost more than all the rest
-    for number in (word, word.strip(_ENDS), bare) if _DIGIT.search(bare) else ():
-        try:
-            value = float(number)
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            return str(value)
-    return bare
-
-
-def _math(value: str) -> str:
-    for old, new in _SPELLINGS:
-        value = value.replace(old, new)
-    before, *unit = value.split(r"\text{ ")
-    value = (before if len(unit) == 1 else value).replace(r"\%", "")
-    value = value.replace(" .", " 0.").replace("{.", "{0.")
-    value = f"0{value}" if value.startswith(".") else value
-    name, *equal = value.split("=")
-    value = equal[0] if len(equal) == 1 and len(name) <= _LONGEST_NAME else value
-    value = _braced_fractions(_ROOT.sub(r"\\sqrt{\1}", value).replace(" ", ""))
-    value = r"\frac{1}{2}" if value == "0.5" else value
-    return _RATIO.sub(r"\\frac{\1}{\2}", value)
-
-
-def _braced_fractions(value: str) -> str:
-    r"""Write ``\frac12`` as ``\frac{1}{2}``; leave a text with a fraction that ends early."""
-    written, *fractions = value.split(_FRACTION)
-    for fraction in fractions:
-        if fraction.startswith("{"):
-            written += _FRACTION + fraction
-        elif len(fraction) < 2:  # noqa: PLR2004  (both parts of a fraction)
-            return value
-        else:
-            below = "{" if fraction[1] == "{" else f"{{{fraction[1]}}}"
-            written += f"{_FRACTION}{{{fraction[0]}}}{below}{fraction[2:]}"
-    return written
-
-
 NORMALIZERS: dict[str, Normalizer] = {
-    "squad": _squad,
-    "inspect": _inspect,
-    "math": _math,
+    "squad": squad,
+    "inspect": inspect,
+    "drop": drop,
+    "lighteval": lighteval,
+    "math": latex,
+    "hendrycks": hendrycks,
     "casefold": str.casefold,
     "nfc": partial(unicodedata.normalize, "NFC"),
     "nfkc": partial(unicodedata.normalize, "NFKC"),
@@ -162,8 +102,8 @@ class _LmEval:
             if len(value) <= _SHORT or search(pattern.pattern, value):
                 value = pattern.sub("", value)
         value = value.lower() if "ignoreCase" in self.ignored else value
-        value = value.translate(_NO_PUNCTUATION) if "ignorePunctuation" in self.ignored else value
-        return value.translate(_NO_DIGITS) if "ignoreNumbers" in self.ignored else value
+        value = value.translate(NO_PUNCTUATION) if "ignorePunctuation" in self.ignored else value
+        return value.translate(NO_DIGITS) if "ignoreNumbers" in self.ignored else value
 
 
 def _ignored(pattern: str) -> re.Pattern[str]:
@@ -180,20 +120,30 @@ def _ignored(pattern: str) -> re.Pattern[str]:
 
 def golds_with_words(golds: list[str]) -> list[str]:
     """Return the golds that have words for ``squad``; the first if none has, as all are ``""`` then: SQuAD's evaluation."""
-    return [gold for gold in golds if _squad(gold)] or golds[:1]
+    return [gold for gold in golds if squad(gold)] or golds[:1]
 
 
 def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
-    """Return the normalizer that a spec names: a name, or ``{"lmEval": options}``."""
+    """Return the normalizer that a spec names: a name, ``{"lmEval": options}``, or ``{"minerva": style}``."""
     if isinstance(spec, Mapping):
+        if [*spec] == [_MINERVA]:
+            style = spec[_MINERVA]
+            if not isinstance(style, str) or style not in MINERVA:
+                guess = did_you_mean(str(style), MINERVA)
+                raise ValueError(
+                    f"{_MINERVA} is {' or '.join(MINERVA)}, not {json.dumps(style, default=str)}. {guess}".strip()
+                )
+            return MINERVA[style]
         options = next(iter(spec.values())) if len(spec) == 1 and next(iter(spec)) in both_cases(_LM_EVAL) else None
         if isinstance(options, Mapping):
             return _lm_eval(options)
         raise ValueError(f"write {{{_LM_EVAL}: {{ignoreCase: true}}}}, or a name: {', '.join(NORMALIZERS)}")
+    if spec == _MINERVA:
+        raise ValueError(f"{_MINERVA} has two styles: write {{{_MINERVA}: verl}} or {{{_MINERVA}: lmEval}}")
     if spec in both_cases(_LM_EVAL):
         raise ValueError(f"{_LM_EVAL} ignores nothing by itself: write {{{_LM_EVAL}: {{ignoreCase: true}}}}")
     if spec not in NORMALIZERS:
-        names = (*NORMALIZERS, _LM_EVAL)
+        names = (*NORMALIZERS, _MINERVA, _LM_EVAL)
         raise ValueError(
             f'unknown normalizer "{spec}". {did_you_mean(spec, names) or "Known: " + ", ".join(names) + "."}'
         )
@@ -209,7 +159,10 @@ def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
 def list_normalizers() -> dict[str, tuple[str, dict[str, str]]]:
     """Return what each normalizer does, and its options with their meanings, by name."""
     ignored = "What lm-eval's ``exact_match`` ignores: patterns first, then case, ASCII punctuation, ASCII digits."
-    return {name: (meaning, {}) for name, meaning in _MEANINGS.items()} | {_LM_EVAL: (ignored, dict(_OPTIONS))}
+    styles = {"verl": "As verl's `math_dapo`.", "lmEval": "As lm-eval's `minerva_math`."}
+    listed = {name: (meaning, {}) for name, meaning in _MEANINGS.items()}
+    minerva = "A quantitative answer without units, text and boxes: Minerva's, in one of two styles."
+    return listed | {_MINERVA: (minerva, styles), _LM_EVAL: (ignored, dict(_OPTIONS))}
 
 
 def normalizer_schemas() -> list[dict[str, Any]]:
@@ -229,7 +182,13 @@ def normalizer_schemas() -> list[dict[str, Any]]:
         "minProperties": 1,
         "maxProperties": 1,
     }
-    return [{"type": "string", "enum": [*NORMALIZERS]}, named]
+    minerva = {
+        "type": "object",
+        "properties": {_MINERVA: {"enum": [*MINERVA]}},
+        "required": [_MINERVA],
+        "additionalProperties": False,
+    }
+    return [{"type": "string", "enum": [*NORMALIZERS]}, named, minerva]
 
 
 def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:

@@ -58,6 +58,7 @@ Metric = Literal[
     "levenshtein_distance",
     "word_levenshtein",
     "token_f1",
+    "set_f1",
     "rouge_1",
     "rouge_2",
     "rouge_3",
@@ -77,7 +78,7 @@ class SimilarityParams(Params):
     metric: Metric = Field(
         default="ratio",
         description="By characters: `ratio` (`indel`), `levenshtein`, `osa`, `lcs`, `jaro_winkler`, `token_sort`, `token_set`, "
-        "`partial`, `partial_token_set`, `weighted`, `levenshtein_distance`; by words: `word_levenshtein`, `token_f1`, `rouge_1` … "
+        "`partial`, `partial_token_set`, `weighted`, `levenshtein_distance`; by words: `word_levenshtein`, `token_f1`, `set_f1`, `rouge_1` … "
         "`rouge_5`, `rouge_l`, `bleu`, `gleu`.",
     )
     value: str | list[str] = Field(
@@ -150,6 +151,7 @@ class Similarity(PairCheck):
         Example("sitting", 0.0, {"value": "kitten", "metric": "levenshtein_distance", "maxDistance": 2}),
         Example("The cat", 0.5, {"value": "the dog", "metric": "word_levenshtein"}),
         Example("The Normans!", 2 / 3, {"value": "Normans, dukes", "metric": "token_f1"}),
+        Example("the cat ran off", 0.5, {"value": "a cat sat off", "metric": "set_f1"}),
         Example("the cat sat", 0.5, {"value": "the cat ran", "metric": "rouge_2"}),
         Example("the cat the mat", 0.5, {"value": "the mat the cat", "metric": "rouge_l"}),
         Example("the cat sat on the mat", 1.0, {"value": ["The cat sat on the mat", "A cat"], "metric": "bleu"}),

@@ -99,6 +99,16 @@ def _token_f1(words: Bag, gold: Bag) -> float:
     return _f1(_common(words, gold, 1), len(words.words), len(gold.words))
 
 
+def set_f1(words: Bag, gold: Bag) -> float:
+    """Return F1 of the sets of words, in nltk's arithmetic; 0.0 if a side has no word."""
+    mine, others = {*words.words}, {*gold.words}
+    common = len(mine & others)
+    if not common:
+        return 0.0
+    precision, recall = common / len(mine), common / len(others)
+    return 1.0 / (0.5 / precision + (1 - 0.5) / recall)
+
+
 def _rouge_n(words: Bag, gold: Bag, *, size: int) -> float:
     return _f1(_common(words, gold, size), words.total(size), gold.total(size))
 
@@ -158,6 +168,7 @@ def _latin(text: str) -> list[str]:
 WORD_METRICS: dict[str, tuple[Callable[[str], list[str]], Callable[[Bag, Any], float]]] = {
     "word_levenshtein": (_split, _word_levenshtein),
     "token_f1": (str.split, _token_f1),
+    "set_f1": (str.split, set_f1),
     **{f"rouge_{size}": (_latin, partial(_rouge_n, size=size)) for size in range(1, 6)},
     "rouge_l": (_latin, _rouge_l),
     "bleu": (_split, bleu),

@@ -1,0 +1,95 @@
+"""Graders of HELM at 63754d0, and of lighteval 0.13.0."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from assay.values.normal_forms import NO_PUNCTUATION, lighteval
+from assay.values.word_lists import LIGHTEVAL_ANYWHERE, LIGHTEVAL_LETTERS, LIGHTEVAL_SUFFIX
+
+Options = Mapping[str, Any]
+
+
+def set_f1(answer: str, target: str) -> float:
+    """Return F1 of two sets of words in nltk's arithmetic; 0.0 if they have none in common."""
+    mine, others = {*answer.split()}, {*target.split()}
+    common = len(mine & others)
+    if not common:
+        return 0.0
+    return 1.0 / (0.5 / (common / len(mine)) + (1 - 0.5) / (common / len(others)))
+
+
+def _exact(answer: str, target: str) -> float:
+    return float(bool(answer) and answer.strip() == target.strip())
+
+
+def exact_match_indicator(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """``exact_match_indicator``: what stands behind the last indicator is the same."""
+    answer, target = (value.split(options["indicator"])[-1].strip() for value in (text, gold))
+    return _exact(answer, target), answer
+
+
+_NUMBER = re.compile(r"-?[\d,]+(?:.\d+)?")
+
+
+def final_number_exact_match(text: str, gold: str, _: Options) -> tuple[float, str]:
+    """``final_number_exact_match``: the last numbers are written the same."""
+    answer, target = (next(iter(_NUMBER.findall(value)[-1:]), "").replace(",", "") for value in (text, gold))
+    return _exact(answer, target), answer
+
+
+NORMALIZED = {
+    "helm": lighteval,
+    "triviaqa": lambda text: text.lower().translate(NO_PUNCTUATION),
+    "bigbench": lambda text: text.replace(" . ", ".\n"),
+    "gsm8k": lambda text: gsm8k(text),
+}
+"""lighteval's normalizers by name."""
+_GSM8K = re.compile(r"#### (\-?[0-9\.\,]+)")
+
+
+def gsm8k(text: str) -> str:
+    """Return the answer behind ``####`` without commas; ``[invalid]`` if there is none."""
+    match = _GSM8K.search(text)
+    return match[1].strip().replace(",", "") if match else "[invalid]"
+
+
+def exact_match(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """lighteval's ``ExactMatches``."""
+    if not text:
+        return 0.0, text
+    answer, target = (text.strip(), gold.strip()) if options["strip_strings"] else (text, gold)
+    if (normalize := NORMALIZED.get(options["normalize"])) is not None:
+        answer, target = normalize(answer), normalize(target)
+    test = {"full": answer.__eq__, "prefix": answer.startswith, "suffix": answer.endswith}[options["type"]]
+    return float(test(target)), answer
+
+
+def f1(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """lighteval's ``F1_score``."""
+    if (normalize := NORMALIZED.get(options["normalize"])) is not None:
+        return set_f1(normalize(text), normalize(gold)), text
+    return set_f1(text, gold), text
+
+
+@lru_cache(64)
+def _letter_patterns(count: int, *, anywhere: bool) -> tuple[re.Pattern[str], ...]:
+    letters = "|".join(rf"(?:{letter}|\({letter}\))" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:count])
+    letter = f"(?P<i>{letters})"
+    start = rf"(?:\*\*)?{letter}{LIGHTEVAL_SUFFIX}"
+    parts = {"X": letter, "W": rf"(?:^| )(?:\*\*)?{letter}{LIGHTEVAL_SUFFIX}", "S": start}
+    written = (*LIGHTEVAL_LETTERS, *(LIGHTEVAL_ANYWHERE if anywhere else ()))
+    return tuple(re.compile(re.sub("[XWS]", lambda match: parts[match[0]], pattern)) for pattern in written)
+
+
+def letters(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """lighteval's ``IndicesExtractionConfig``: the letter of a choice."""
+    choices = options["choices"]
+    count = choices if isinstance(choices, int) else len(choices)
+    for pattern in _letter_patterns(count, anywhere=options["without_anchor"]):
+        found = max(pattern.finditer(text), key=lambda match: (match.end(), -match.start()), default=None)
+        if found is not None:
+            answer = found["i"].strip("()")
+            return float(answer == gold), answer
+    return 0.0, text

@@ -1,0 +1,103 @@
+"""Graders of OpenAI's evals at 4bfc1f5, and of simple-evals at ee3b031."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.checks.graders.lm_eval import drop_f1
+from assay.values.normal_forms import drop, squad
+from assay.values.word_lists import MMLU_LETTER, MMLU_MARKS, MMLU_WORDS
+
+Options = Mapping[str, Any]
+
+
+def fuzzy_match(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """``FuzzyMatch``: one side contains the other; or F1 of their words."""
+    answer, target = squad(text), squad(gold)
+    if options["metric"] == "f1_score":
+        return _f1(answer.split(), target.split()), text
+    return float(_contain(answer, target)), text
+
+
+def _contain(answer: str, target: str) -> bool:
+    return answer == target if not (answer and target) else answer in target or target in answer
+
+
+def _f1(answer: list[str], target: list[str]) -> float:
+    common = (Counter(answer) & Counter(target)).total()
+    if not common:
+        return 0.0
+    precision, recall = common / len(answer), common / len(target)
+    return (2 * precision * recall) / (precision + recall)
+
+
+def json_match(text: str, gold: str, _: Options) -> tuple[float, str]:
+    """``JsonMatch``: equal item by item, in which a null never matches."""
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    try:
+        target = json.loads(gold)
+    except ValueError as error:
+        raise ValueError(f"the gold is no JSON: {error}") from None
+    return float(_same(answer, target)), text
+
+
+def _same(answer: Any, target: Any) -> bool:
+    if answer is None or target is None:
+        return False
+    if isinstance(answer, dict):
+        keys = {**answer, **target} if isinstance(target, dict) else {}
+        return isinstance(target, dict) and all(_same(answer.get(key), target.get(key)) for key in keys)
+    if isinstance(answer, list):
+        is_list = isinstance(target, list) and len(answer) == len(target)
+        return is_list and all(map(_same, answer, target))
+    return bool(answer == target)
+
+
+_WORDS = tuple(re.compile(f"(?i){word}{MMLU_LETTER}") for word in MMLU_WORDS)
+_LATIN = {letter: latin for latin, letters in zip("ABCD", ("أঅＡ", "بবＢ", "جডＣ", "دঢＤ"), strict=True) for letter in letters}  # noqa: RUF001
+
+
+def mmlu(text: str, gold: str, _: Options) -> tuple[float, str]:
+    """``mmlu``: the letter behind a word for "answer" in many languages."""
+    for mark in MMLU_MARKS:
+        text = text.replace(mark, "")
+    found = next((match for word in _WORDS if (match := word.search(text))), None)
+    letter = "" if found is None else found[1]
+    for other, latin in _LATIN.items():
+        letter = letter.replace(other, f" {latin}")
+    return float(letter.strip() == gold) if found is not None else 0.0, letter.strip() or text
+
+
+_DECIMAL = re.compile(r"\d+\.?\d*")
+
+
+def mgsm(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """``mgsm``: the last number behind the last prefix."""
+    _, prefix, rest = text.rpartition(options["prefix"])
+    numbers = _DECIMAL.findall(rest.strip().replace(",", "")) if prefix else []
+    answer = numbers[-1].rstrip(".") if numbers else ""
+    if "." in answer:
+        answer = answer.rstrip("0").rstrip(".")
+    return float(gold.replace(",", "") == answer), answer or text
+
+
+_ANSWER = re.compile(r"(?i)Answer\s*:\s*([^\n]+)")
+
+
+def drop_eval(text: str, golds: Sequence[str], options: Options) -> tuple[float, str]:
+    """``drop``: the answer of a line contains a gold, or the other way round; or DROP's metrics."""
+    match = _ANSWER.search(text)
+    answer = text if match is None else match[1]
+    if options["metric"] == "score":
+        return float(any(_contain(squad(answer), squad(gold)) for gold in golds)), answer
+    pairs = [(drop(answer), drop(gold)) for gold in golds if gold.strip()]
+    if not pairs:
+        raise ValueError("every gold is blank")
+    if options["metric"] == "em":
+        return max(float(mine == gold) for mine, gold in pairs), answer
+    return max(drop_f1(mine, [gold], 100.0) for mine, gold in pairs) / 100.0, answer

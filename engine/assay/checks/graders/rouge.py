@@ -1,0 +1,45 @@
+"""ROUGE with stemming, as rouge_score 0.1.2; without, it is a metric of ``similarity``."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+Options = Mapping[str, Any]
+
+_WORD = re.compile(r"[a-z0-9]+")
+_LONGEST_UNSTEMMED = 3
+
+
+@cache
+def _stem() -> Any:
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer().stem
+
+
+def _words(text: str) -> list[str]:
+    stem = _stem()
+    words = (stem(word) if len(word) > _LONGEST_UNSTEMMED else word for word in _WORD.findall(text.lower()))
+    return [word for word in words if _WORD.fullmatch(word)]
+
+
+def stemmed(text: str, gold: str, options: Options) -> tuple[float, str]:
+    """Return ROUGE of stems."""
+    mine, other, kind = _words(text), _words(gold), options["type"].removeprefix("rouge")
+    if kind == "L":
+        common, sizes = _longest_common(mine, other), (len(mine), len(other))
+    else:
+        grams = [Counter(zip(*(words[start:] for start in range(int(kind))), strict=False)) for words in (mine, other)]
+        common, sizes = (grams[0] & grams[1]).total(), tuple(counts.total() for counts in grams)
+    if not common:
+        return 0.0, text
+    precision, recall = common / sizes[0], common / sizes[1]
+    return 2 * precision * recall / (precision + recall), text
+
+
+def _longest_common(mine: list[str], other: list[str]) -> int:
+    from rapidfuzz.distance import LCSseq
+
+    return LCSseq.similarity(mine, other)

@@ -1,0 +1,234 @@
+r"""Normal forms of texts, in Python alone: what normalizers and graders compare.
+
+Sources: SQuAD's ``evaluate-v2.0.py``; Inspect 0.3.285; DROP's evaluation in lm-eval 0.4.13; lighteval 0.13.0; Hendrycks' MATH; appendix D
+of Lewkowycz et al. (2022) as verl 0.9.1 and lm-eval 0.4.13 have it.
+"""
+
+import math
+import re
+import string
+from functools import partial
+
+from assay.values.word_lists import MINERVA_REMOVED, MINERVA_SUBSTITUTIONS
+
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+NO_DIGITS = str.maketrans("", "", string.digits)
+ENDS = string.whitespace + string.punctuation
+"""What stands around a word or a number for Inspect."""
+
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_DIGIT = re.compile(r"\d")
+_SPELLINGS = (
+    ("\n", ""),
+    (r"\!", ""),
+    ("\\\\", "\\"),
+    ("tfrac", "frac"),
+    ("dfrac", "frac"),
+    (r"\left", ""),
+    (r"\right", ""),
+    (r"^{\circ}", ""),
+    (r"^\circ", ""),
+    (r"\$", ""),
+)
+_LONGEST_NAME = 2
+_ROOT = re.compile(r"\\sqrt(?!\\sqrt)([^{])")
+_WHOLE = "(0|-?[1-9][0-9]*)"
+_RATIO = re.compile(rf"\A{_WHOLE}/{_WHOLE}\Z")
+_FRACTION = r"\frac"
+_UNREADABLE = "\0"
+"""What a form begins with that equals no other than that of the same text."""
+
+
+def without_articles(text: str) -> str:
+    """Return a text without English articles, with single spaces."""
+    return " ".join(_ARTICLE.sub(" ", text).split())
+
+
+def squad(text: str, *, articles: bool = False) -> str:
+    """Lower, without ASCII punctuation, without articles unless they stay, with single spaces."""
+    bare = text.lower().translate(NO_PUNCTUATION)
+    return " ".join(bare.split()) if articles else without_articles(bare)
+
+
+def is_number(text: str) -> bool:
+    """Return whether ``float`` takes a text."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_finite(text: str) -> bool:
+    """Return whether ``float`` takes a text and gives a finite number."""
+    return is_number(text) and math.isfinite(float(text))
+
+
+def inspect_word(word: str) -> str:
+    """Return a word as Inspect compares it."""
+    word = word.casefold()
+    if not _DIGIT.search(word):  # a finite number has a digit
+        return without_articles(word.translate(NO_PUNCTUATION))
+    kept = next((text for text in (word, word.strip(ENDS)) if is_finite(text)), word.translate(NO_PUNCTUATION))
+    return without_articles(str(float(kept)) if is_finite(kept) else kept)
+
+
+def _drop_word(word: str) -> str:
+    word = word.lower()
+    kept = word if is_number(word) else word.translate(NO_PUNCTUATION)
+    return without_articles(str(float(kept)) if is_number(kept) else kept)
+
+
+def _lighteval_word(word: str) -> str:
+    kept = word.lower().translate(NO_PUNCTUATION)
+    return without_articles(str(float(kept)) if is_number(kept) else kept)
+
+
+def words_of(text: str) -> list[str]:
+    """Return what stands between spaces and hyphens."""
+    return text.replace("-", " ").split(" ")
+
+
+def inspect(text: str) -> str:
+    """Word by word: casefold, numbers as floats, without ASCII punctuation, without articles."""
+    return " ".join(filter(None, map(inspect_word, words_of(text))))
+
+
+def drop(text: str) -> str:
+    """Word by word: lower, numbers as floats, without ASCII punctuation, without articles."""
+    return " ".join(filter(None, map(_drop_word, words_of(text))))
+
+
+def lighteval(text: str) -> str:
+    """Word by word: lower, without ASCII punctuation, then numbers as floats, without articles."""
+    return " ".join(filter(None, map(_lighteval_word, words_of(text))))
+
+
+def latex(text: str) -> str:
+    """LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars."""
+    for old, new in _SPELLINGS:
+        text = text.replace(old, new)
+    before, *unit = text.split(r"\text{ ")
+    text = (before if len(unit) == 1 else text).replace(r"\%", "")
+    text = text.replace(" .", " 0.").replace("{.", "{0.")
+    text = f"0{text}" if text.startswith(".") else text
+    name, *equal = text.split("=")
+    text = equal[0] if len(equal) == 1 and len(name) <= _LONGEST_NAME else text
+    text = _braced_fractions(_ROOT.sub(r"\\sqrt{\1}", text).replace(" ", ""))
+    text = r"\frac{1}{2}" if text == "0.5" else text
+    return _RATIO.sub(r"\\frac{\1}{\2}", text)
+
+
+def _braced_fractions(text: str) -> str:
+    r"""Write ``\frac12`` as ``\frac{1}{2}``; leave a text with a fraction that ends early."""
+    written, *fractions = text.split(_FRACTION)
+    for fraction in fractions:
+        if fraction.startswith("{"):
+            written += _FRACTION + fraction
+        elif len(fraction) < 2:  # noqa: PLR2004  (both parts of a fraction)
+            return text
+        else:
+            below = "{" if fraction[1] == "{" else f"{{{fraction[1]}}}"
+            written += f"{_FRACTION}{{{fraction[0]}}}{below}{fraction[2:]}"
+    return written
+
+
+def hendrycks(text: str) -> str:
+    r"""``latex``, or the text as it is, marked, where Hendrycks' code raises: several units, or nothing behind a ``\sqrt`` or ``\frac``."""
+    return latex(text) if _is_readable(text) else _UNREADABLE + text
+
+
+def _is_readable(text: str) -> bool:
+    for old, new in _SPELLINGS:
+        text = text.replace(old, new)
+    before, *unit = text.split(r"\text{ ")
+    if len(unit) > 1:
+        return False
+    text = before.replace(r"\%", "")
+    name, *equal = text.split("=")
+    text = equal[0] if len(equal) == 1 and len(name) <= _LONGEST_NAME else text
+    roots = text.split(r"\sqrt")[1:]
+    if not all(roots):
+        return False
+    for fraction in _ROOT.sub(r"\\sqrt{\1}", text).replace(" ", "").split(_FRACTION)[1:]:
+        if not fraction:
+            return False
+        if len(fraction) == 1 and fraction != "{":
+            return True
+    return True
+
+
+OPEN_BOX = "\\boxed "
+"""A box without braces."""
+_BRACE = re.compile("[{}]")
+
+
+def braced(text: str, start: int) -> str | None:
+    """Return a text from a place to the brace that closes the first one behind it; None if none does."""
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth and brace[0] == "}":
+            return text[start : brace.end()]
+    return None
+
+
+def hendrycks_box(text: str) -> str | None:
+    r"""Return what stands in the last box as Hendrycks' code reads it; None if there is none, or it is not ``\boxed{…}``."""
+    if OPEN_BOX in text:
+        return text.rpartition(OPEN_BOX)[2].partition("$")[0]
+    start = next((at for name in (r"\boxed", r"\fbox") if (at := text.rfind(name)) >= 0), -1)
+    box = braced(text, start) if start >= 0 else None
+    return box[len(r"\boxed{") : -1] if box is not None and box.startswith(r"\boxed{") else None
+
+
+_IN_DOLLARS = re.compile(r"(.*?)(\$)(.*?)(\$)(.*)")
+_IN_COMMAND = tuple(re.compile(rf"\\{name}\{{(.*?)\}}") for name in ("text", "textbf", "overline"))
+_IN_BOX = re.compile(r"\\boxed\{(.*)\}")
+_SHORT_FRACTION = re.compile(r"frac([^{])(.)")
+_SHORT_ROOT = re.compile(r"sqrt([^{])")
+_INDEXED_ROOT = re.compile(r"sqrt(\[[^\]]*\])(\w)")
+_SHORT_SQUARE_ROOT = re.compile(r"sqrt(?!\[)([^{])")
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+")
+_COMMAND = re.compile(r"(\\[a-zA-Z]+)")
+_UNITS = tuple(word for word in MINERVA_REMOVED if word.isalpha())
+_LM_EVAL_REMOVED = tuple(unit for word in MINERVA_REMOVED for unit in ((word, "ft") if word == "inches" else (word,)))
+_WHOLE_UNITS = tuple(re.compile(rf"(?<!\\)\b{unit}\b") for unit in _LM_EVAL_REMOVED if unit.isalpha())
+
+
+def minerva(text: str, style: str) -> str:
+    """The form of a quantitative answer by Minerva: without units, text and boxes, with braces in fractions and roots.
+
+    Args:
+        text: The answer.
+        style: ``verl`` or ``lmEval``.
+    """
+    text = text.rpartition("=")[2]
+    if style == "lmEval":
+        for unit in _WHOLE_UNITS:
+            text = unit.sub("", text)
+    for old, new in MINERVA_SUBSTITUTIONS:
+        text = text.replace(old, new)
+    for old in _LM_EVAL_REMOVED if style == "lmEval" else MINERVA_REMOVED:
+        text = _outside_commands(text, old) if style == "lmEval" and old.isalpha() else text.replace(old, "")
+    text = _IN_DOLLARS.sub(r"$\3$", text)
+    for command in _IN_COMMAND:
+        text = command.sub(r"\1", text)
+    text = _SHORT_FRACTION.sub(r"frac{\1}{\2}", _IN_BOX.sub(r"\1", text))
+    if style == "lmEval":
+        text = _SHORT_SQUARE_ROOT.sub(r"sqrt{\1}", _INDEXED_ROOT.sub(r"sqrt\1{\2}", text)).replace("$", "")
+        return text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
+    text = _SHORT_ROOT.sub(r"sqrt{\1}", text).replace("$", "")
+    bare = text.replace(",", "")
+    return (bare if bare.isdigit() else text).strip()
+
+
+def _outside_commands(text: str, old: str) -> str:
+    if old not in text:
+        return text
+    pieces = _COMMAND.split(text)
+    return "".join(piece if at % 2 else piece.replace(old, "") for at, piece in enumerate(pieces))
+
+
+MINERVA = {style: partial(minerva, style=style) for style in ("verl", "lmEval")}
+"""The forms of Minerva by style."""
