@@ -66,7 +66,9 @@ CHAINS = {
     "numbers": ["numbers"],
     "choice": ["choice", *({"choice": {"letters": letters}} for letters in ("AB", "ABCDEFGHIJ", "АБВé", "abkiſ1"))],
     "split": [{"split": "\n"}, "split", {"split": "ab"}],
-    "normalize": [{"normalize": by} for by in ("squad", "hendrycks", {"minerva": "verl"}, {"lmEval": {"ignoreCase": True}})],
+    "normalize": [
+        {"normalize": by} for by in ("squad", "hendrycks", {"minerva": "verl"}, {"lmEval": {"ignoreCase": True}})
+    ],
     **{name: [name] for name in ("casefold", "nfc", "nfkc", "whitespace")},
     "firstOf": [
         {"firstOf": [["boxed"], [{"after": "answer is"}], [{"regex": r"\d+"}], ["fence", {"json": "last"}]]},

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.checks.graders.provenance import changed_graders
 from assay.checks.libraries import changed_versions
 from assay.compiling.columns import reading_for
 from assay.compiling.plan import Plan
@@ -226,7 +227,9 @@ def _made_again(
     options = _options(made, rollouts, tasks, checks)
     loaded, same = _verifiers(made, options)
     names = (name for verifier in loaded for name in verifier.libraries)
-    notes += made.check_versions([*changed_versions(made.footer.get("libraries"), names).values()])
+    graders = (name for verifier in loaded for name in verifier.graders)
+    changed = [*changed_versions(made.footer.get("libraries"), names).values()]
+    notes += made.check_versions([*changed, *changed_graders(made.footer.get("graders"), graders)])
     source, inputs, added = _inputs(made, rollouts, options, loaded)
     notes += added
     source, plan = prepare(source, loaded, options)

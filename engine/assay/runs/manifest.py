@@ -107,7 +107,7 @@ def recorded_inputs(folder: Path) -> tuple[str, ...]:
     return () if manifest is None else tuple(entry["name"] for entry in files_of(manifest.provenance))
 
 
-_NAMED = {"inputs": "input", "tasks": "task file", "verifiers": "verifier"}
+_NAMED = {"inputs": "input", "tasks": "task file", "verifiers": "verifier", "graders": "grader"}
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

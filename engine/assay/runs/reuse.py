@@ -17,6 +17,7 @@ import polars as pl
 from assay.aggregating.aggregate import label_of
 from assay.aggregating.pipeline import NO_CHECK, columns_of, one_reason, unscored_exprs
 from assay.checks.base import RowAwareCheck, deciding_code, is_ours
+from assay.checks.graders.provenance import changed_graders
 from assay.checks.libraries import changed_versions
 from assay.checks.stand_ins import EARLIER, Stored
 from assay.compiling.plan import Plan, no_task_expr
@@ -260,8 +261,11 @@ def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, st
             form = forms[verifier.id, spec.id]
             candidates = by_fingerprint.get(fingerprint(form), [])
             reason = _own_reason(spec, earlier, run)
-            if not reason and (changed := changed_versions(earlier.provenance.get("libraries"), spec.libraries)):
-                reason = f"made with {' and '.join(changed.values())}"
+            graders = [reader.grader for reader in spec.readers if reader.grader]
+            changed = [*changed_versions(earlier.provenance.get("libraries"), spec.libraries).values()]
+            changed += changed_graders(earlier.provenance.get("graders"), graders)
+            if not reason and changed:
+                reason = f"made with {' and '.join(changed)}"
             result[verifier.id, spec.id] = reason or _choice(candidates, spec, form, earlier)
         if verifier.kind != NATIVE:
             result |= {(verifier.id, spec.id): "it is Python, not a spec" for spec in verifier.checks}

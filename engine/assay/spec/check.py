@@ -152,6 +152,11 @@ class CheckSpec:
         return {**(self.check.traits.libraries if self.check is not None else {}), **steps, **matches}
 
     @property
+    def grader(self) -> str:
+        """The name of the grader that it is; ``""`` if it is none."""
+        return str(self.params.get("name", "")) if self.type == "grader" and isinstance(self.params, dict) else ""
+
+    @property
     def group(self) -> Group | None:
         """The kind of group, or None for a single check."""
         return self.check if isinstance(self.check, Group) else None

@@ -155,6 +155,7 @@ class SpecReader(FieldReader):
 
     origin: "Origin | None" = None
     combine = "mean"
+    range: tuple[float, float] | None = (0.0, 1.0)
 
     def read(self, default_id: str) -> dict[str, Any]:
         """Return the fields of a ``VerifierSpec``; look at ``problems`` before using them."""
@@ -181,6 +182,7 @@ class SpecReader(FieldReader):
             fact = f"{threshold} is above {limits[1]:g}, the highest score: nothing could pass"
             self.problem(("passThreshold",), fact)
         combine = self.combine = getattr(given, "combine", "mean")
+        self.range = limits
         misspelt = "checks" not in data and any(closest(str(key), names_of(VerifierFields)) == "checks" for key in data)
         return {
             **{name: getattr(given, name) for name in ("description", "version", "kind", "pass_threshold")},
@@ -272,7 +274,7 @@ class SpecReader(FieldReader):
         check |= self.around(fields, path, depth, labels)
         chain, outline = check.pop("gold_chain"), check["outline"]
         if scorer is not None:
-            if chain is not None:
+            if chain is not None and not scorer.takes_golds:
                 self.problem((*path, "goldOn"), "`goldOn` belongs to check types that compare texts")
             read = scorer.read(self, name, fields, path)
             if read is None:

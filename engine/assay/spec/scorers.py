@@ -9,12 +9,14 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
 from assay.calls.limits import is_user_error
 from assay.checks.base import Check
+from assay.checks.graders.check import GraderCheck
 from assay.checks.groups import Included
 from assay.errors import describe_error, did_you_mean, listed, quoted
 from assay.functions.check import FunctionCheck, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.spec.fields import FieldReader
+from assay.spec.graders import OWN_FIELDS, read_grader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place, named
 
@@ -107,16 +109,17 @@ def _is_model(kind: Any) -> bool:
 Read = Callable[[FieldReader, str, Mapping[str, Any], Place], dict[str, Any] | None]
 """Takes the reader, the check's type, its fields and its place; returns fields of a ``CheckSpec``, or None if there are problems."""
 
-SCORERS: tuple[type[Check], ...] = (FunctionCheck, RowVerifierCheck, Included)
+SCORERS: tuple[type[Check], ...] = (GraderCheck, FunctionCheck, RowVerifierCheck, Included)
 """Classes of checks that have a type of their own, and that are read here."""
 
 
 class ScorerReader(NamedTuple):
-    """How a check that is no check type is read: what it runs, its own fields, and who reads them."""
+    """How a check that is no check type is read: what it runs, its own fields, who reads them, and whether ``goldOn`` goes with it."""
 
     name: str
     fields: tuple[str, ...]
     read: Read
+    takes_golds: bool = False
 
 
 def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> ScorerReader | None:
@@ -231,7 +234,8 @@ def _spec(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place
     return reader.included(file, (*path, "path"))
 
 
-_BY_TYPE: dict[Any, tuple[tuple[str, ...], Read]] = {
+_BY_TYPE: dict[Any, tuple[Any, ...]] = {
+    GraderCheck: (OWN_FIELDS, read_grader, True),
     FunctionCheck: (("name", "expected"), _named_function),
     RowVerifierCheck: (("verifierName",), _row_verifier),
     Included: (("path",), _spec),

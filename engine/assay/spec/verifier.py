@@ -132,6 +132,12 @@ class VerifierSpec:
         readers = (reader for spec in self.nodes for reader in spec.readers)
         return {name: tested for reader in readers for name, tested in reader.libraries.items()}
 
+    @property
+    def graders(self) -> tuple[str, ...]:
+        """The names of the graders among its checks, those in conditions included."""
+        names = (reader.grader for spec in self.nodes for reader in spec.readers)
+        return tuple(dict.fromkeys(filter(None, names)))
+
     @cached_property
     def canonical(self) -> str:
         """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""

@@ -160,7 +160,7 @@ def list_normalizers() -> dict[str, tuple[str, dict[str, str]]]:
     """Return what each normalizer does, and its options with their meanings, by name."""
     ignored = "What lm-eval's ``exact_match`` ignores: patterns first, then case, ASCII punctuation, ASCII digits."
     styles = {"verl": "As verl's `math_dapo`.", "lmEval": "As lm-eval's `minerva_math`."}
-    listed = {name: (meaning, {}) for name, meaning in _MEANINGS.items()}
+    listed: dict[str, tuple[str, dict[str, str]]] = {name: (meaning, {}) for name, meaning in _MEANINGS.items()}
     minerva = "A quantitative answer without units, text and boxes: Minerva's, in one of two styles."
     return listed | {_MINERVA: (minerva, styles), _LM_EVAL: (ignored, dict(_OPTIONS))}
 

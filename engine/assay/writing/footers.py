@@ -115,6 +115,7 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
 
     Returns:
         ``assay_version``, ``polars_version``, ``libraries`` (the versions of those that decide verdicts, if a check needs one),
+        ``graders`` (name, tool, version, and the revision of Assay's code, if a check is one),
         ``command``, ``rows``, ``content`` (rows, columns with name, type and SHA-256, and the ``root`` of them), ``inputs`` (name, size in bytes, rows: null for Arrow
         and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not

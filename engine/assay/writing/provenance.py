@@ -11,6 +11,7 @@ import polars as pl
 
 from assay._version import __version__
 from assay.checks.base import Check, deciding_code
+from assay.checks.graders.provenance import graders_of
 from assay.checks.libraries import versions
 from assay.errors import InputError, UsageError, path_text, shown_path
 from assay.functions.check import FunctionCheck, RowVerifierCheck
@@ -38,6 +39,7 @@ def provenance_of(
     ``used`` are the names of the functions that rows named; ``tasks`` the files of the task table; ``seal`` says to hash the files.
     """
     libraries = versions(dict.fromkeys(name for verifier in verifiers for name in verifier.libraries))
+    graders = graders_of(name for verifier in verifiers for name in verifier.graders)
     task_entries = []
     for name in tasks:
         path = Path(name)
@@ -49,6 +51,7 @@ def provenance_of(
         "assay_version": __version__,
         "polars_version": pl.__version__,
         **({"libraries": libraries} if libraries else {}),
+        **({"graders": graders} if graders else {}),
         "inputs": [
             {name: value for name, value in asdict(file).items() if value is not None or name not in _IF_KNOWN}
             for file in inputs

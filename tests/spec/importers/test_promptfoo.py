@@ -9,10 +9,10 @@ from cases import sized
 
 import assay
 from assay.errors import SpecError
+from assay.expressions.regex.javascript import NoPatternError, python_pattern
 from assay.spec.importers.files import import_file, yaml_text
-from assay.spec.importers.imported import NoCounterpartError
 from assay.spec.importers.promptfoo import is_promptfoo, read_promptfoo
-from assay.spec.importers.promptfoo_assertions import RULES, comma_separated, python_pattern
+from assay.spec.importers.promptfoo_assertions import RULES, comma_separated
 from assay.system.documents import SpecDocument, parse_text
 
 
@@ -276,7 +276,7 @@ def test_a_pattern_means_what_it_means_in_javascript():
 
 def test_a_pattern_that_python_has_not_is_refused():
     for pattern in ["(", "(?P<a>b)", "(?s).", r"[\1]", "a" * 10 + "{99999999999}"]:
-        with pytest.raises(NoCounterpartError):
+        with pytest.raises(NoPatternError):
             python_pattern(pattern)
 
 

@@ -1,7 +1,7 @@
 """Graders of HELM at 63754d0, and of lighteval 0.13.0."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -39,13 +39,6 @@ def final_number_exact_match(text: str, gold: str, _: Options) -> tuple[float, s
     return _exact(answer, target), answer
 
 
-NORMALIZED = {
-    "helm": lighteval,
-    "triviaqa": lambda text: text.lower().translate(NO_PUNCTUATION),
-    "bigbench": lambda text: text.replace(" . ", ".\n"),
-    "gsm8k": lambda text: gsm8k(text),
-}
-"""lighteval's normalizers by name."""
 _GSM8K = re.compile(r"#### (\-?[0-9\.\,]+)")
 
 
@@ -55,19 +48,38 @@ def gsm8k(text: str) -> str:
     return match[1].strip().replace(",", "") if match else "[invalid]"
 
 
+def _triviaqa(text: str) -> str:
+    return text.lower().translate(NO_PUNCTUATION)
+
+
+def _bigbench(text: str) -> str:
+    return text.replace(" . ", ".\n")
+
+
+NORMALIZED: dict[str, Callable[[str], str]] = {
+    "helm": lighteval,
+    "triviaqa": _triviaqa,
+    "bigbench": _bigbench,
+    "gsm8k": gsm8k,
+}
+"""lighteval's normalizers by name."""
+
+
 def exact_match(text: str, gold: str, options: Options) -> tuple[float, str]:
-    """lighteval's ``ExactMatches``."""
+    """Lighteval's ``ExactMatches``."""
     if not text:
         return 0.0, text
     answer, target = (text.strip(), gold.strip()) if options["strip_strings"] else (text, gold)
     if (normalize := NORMALIZED.get(options["normalize"])) is not None:
         answer, target = normalize(answer), normalize(target)
-    test = {"full": answer.__eq__, "prefix": answer.startswith, "suffix": answer.endswith}[options["type"]]
-    return float(test(target)), answer
+    kind = options["type"]
+    if kind == "full":
+        return float(answer == target), answer
+    return float(answer.startswith(target) if kind == "prefix" else answer.endswith(target)), answer
 
 
 def f1(text: str, gold: str, options: Options) -> tuple[float, str]:
-    """lighteval's ``F1_score``."""
+    """Lighteval's ``F1_score``."""
     if (normalize := NORMALIZED.get(options["normalize"])) is not None:
         return set_f1(normalize(text), normalize(gold)), text
     return set_f1(text, gold), text
@@ -84,7 +96,7 @@ def _letter_patterns(count: int, *, anywhere: bool) -> tuple[re.Pattern[str], ..
 
 
 def letters(text: str, gold: str, options: Options) -> tuple[float, str]:
-    """lighteval's ``IndicesExtractionConfig``: the letter of a choice."""
+    """Lighteval's ``IndicesExtractionConfig``: the letter of a choice."""
     choices = options["choices"]
     count = choices if isinstance(choices, int) else len(choices)
     for pattern in _letter_patterns(count, anywhere=options["without_anchor"]):

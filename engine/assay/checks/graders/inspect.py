@@ -39,8 +39,9 @@ def match(text: str, gold: str, options: Options) -> tuple[float, str]:
         if (wanted := number(target)) is not None:
             return _match_number(_plain_number(answer), _short(wanted), location)
     answer, target = answer.strip(ENDS), target.strip(ENDS)
-    test = {"begin": answer.startswith, "end": answer.endswith, "exact": answer.__eq__, "any": answer.__contains__}
-    return float(test[location](target)), text
+    if location in ("begin", "end"):
+        return float(answer.startswith(target) if location == "begin" else answer.endswith(target)), text
+    return float(answer == target if location == "exact" else target in answer), text
 
 
 def _match_number(answer: str, target: str, location: str) -> tuple[float, str]:

@@ -4,9 +4,9 @@ import math
 import unicodedata
 
 _TRIMMED = "!?:;()[]{}'\"`"
-_MINUS, _PLUS = "-−﹣－负負", "+＋﹢正"  # noqa: RUF001  (signs of other scripts)
+_MINUS, _PLUS = "-−﹣－负負", "+＋﹢正"
 _DECIMALS = "٫．"
-_MARKS = ",，﹐、٬'’ʼ＇"  # noqa: RUF001
+_MARKS = ",，﹐、٬'’ʼ＇"
 _CHINESE_DIGITS = {
     digit: value
     for value, digits in enumerate(
@@ -148,7 +148,7 @@ def _with_separators(text: str) -> float | None:
             if not written:
                 return None
             written, has_exponent = written + "e", True
-            if at < len(text) and text[at] in "-−﹣－+＋﹢":  # noqa: RUF001
+            if at < len(text) and text[at] in "-−﹣－+＋﹢":
                 written += "+" if text[at] in _PLUS else "-"
                 at += 1
         elif character in _DECIMALS or character == mark:

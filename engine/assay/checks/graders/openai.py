@@ -59,7 +59,9 @@ def _same(answer: Any, target: Any) -> bool:
 
 
 _WORDS = tuple(re.compile(f"(?i){word}{MMLU_LETTER}") for word in MMLU_WORDS)
-_LATIN = {letter: latin for latin, letters in zip("ABCD", ("أঅＡ", "بবＢ", "جডＣ", "دঢＤ"), strict=True) for letter in letters}  # noqa: RUF001
+_LATIN = {
+    letter: latin for latin, letters in zip("ABCD", ("أঅＡ", "بবＢ", "جডＣ", "دঢＤ"), strict=True) for letter in letters
+}
 
 
 def mmlu(text: str, gold: str, _: Options) -> tuple[float, str]:

@@ -60,7 +60,7 @@ def _filters_fault(filters: list[Any]) -> str:
         name = step.get("function") if isinstance(step, Mapping) else None
         if name not in FILTERS:
             guess = did_you_mean(str(name), FILTERS)
-            return f"has the filter {name!r}, which is not one of {listed(FILTERS)}. {guess}".rstrip()
+            return f"has the filter {name!r}, which is not one of {listed([*FILTERS])}. {guess}".rstrip()
         for option, value in step.items():
             if option != "function" and option not in FILTER_OPTIONS.get(name, ()):
                 guess = did_you_mean(option, FILTER_OPTIONS.get(name, ()))
@@ -112,11 +112,16 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "patterns": ("a list of patterns", _is_texts),
     "filters": ("a list of filters", lambda value: isinstance(value, list)),
     "object": ("an object", lambda value: isinstance(value, dict)),
-    "tokens": ("a number of tokens, or their list", lambda value: isinstance(value, list) or (_is_whole(value) and value >= 0)),
+    "tokens": (
+        "a number of tokens, or their list",
+        lambda value: isinstance(value, list) or (_is_whole(value) and value >= 0),
+    ),
     "list": ("a list", lambda value: isinstance(value, list)),
     "choices": (
         "the number of choices, up to 99, or their list",
-        lambda value: 0 < (len(value) if isinstance(value, list) else value if _is_whole(value) else 0) <= _MOST_CHOICES,
+        lambda value: (
+            0 < (len(value) if isinstance(value, list) else value if _is_whole(value) else 0) <= _MOST_CHOICES
+        ),
     ),
 }
 """What a value of each kind is, in words and as a test."""

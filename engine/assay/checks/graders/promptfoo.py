@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from assay.checks.graders.patterns import compiled
+from assay.expressions.regex.javascript import SPACES, python_pattern
+
 Options = Mapping[str, Any]
 
-_SPACE = "\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""White space of JavaScript."""
-_SPACES = re.compile(f"[{_SPACE}]+")
+_SPACES = re.compile(f"[{SPACES}]+")
 _MOST_CHARACTERS = 100_000
 """Of a JSON object in a text."""
 _ORDERS = range(1, 5)
@@ -44,10 +45,19 @@ def _limits(gold: Any) -> Any:
             gold = json.loads(gold)
         except ValueError:
             raise ValueError("the gold is neither a number nor an object with min and max") from None
-    given = [value for name in ("min", "max") if (value := gold.get(name)) is not None] if isinstance(gold, dict) else [gold]
+    given = (
+        [value for name in ("min", "max") if (value := gold.get(name)) is not None]
+        if isinstance(gold, dict)
+        else [gold]
+    )
     if not given or any(isinstance(value, bool) or not isinstance(value, int | float) for value in given):
         raise ValueError("the gold is neither a number nor an object with min and max")
     return gold
+
+
+def regex(text: str, gold: str, _: Options) -> tuple[float, str]:
+    """``regex``: a pattern of JavaScript that each row brings."""
+    return float(compiled(python_pattern(gold)).search(text) is not None), text
 
 
 def levenshtein(text: str, gold: str, options: Options) -> tuple[float, str]:

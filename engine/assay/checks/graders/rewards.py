@@ -64,7 +64,7 @@ _NO_ANSWER = "[INVALID]"
 
 
 def verl_gsm8k(text: str, gold: str, options: Options) -> tuple[float, str]:
-    """verl's ``gsm8k``."""
+    """Verl's ``gsm8k``."""
     tail = text[-_TAIL:]
     if options["method"] == "strict":
         found = _STRICT.findall(tail)
@@ -78,7 +78,7 @@ def verl_gsm8k(text: str, gold: str, options: Options) -> tuple[float, str]:
 
 
 def math_reward(text: str, gold: str, _: Options) -> tuple[float, str]:
-    """verl's ``math_reward``."""
+    """Verl's ``math_reward``."""
     answer = hendrycks_box(text)
     if answer is None:
         return 0.0, text
@@ -86,7 +86,7 @@ def math_reward(text: str, gold: str, _: Options) -> tuple[float, str]:
 
 
 def math_dapo(text: str, gold: str, options: Options) -> tuple[float, str]:
-    """verl's ``math_dapo``: 1.0 or -1.0."""
+    """Verl's ``math_dapo``: 1.0 or -1.0."""
     tail = text[-_TAIL:]
     if not options["strict_box_verify"]:
         found = _ANSWER.findall(tail)
@@ -108,7 +108,7 @@ _MANY_TAGS = 10
 
 
 def search_r1(text: str, golds: Sequence[str], options: Options) -> tuple[float, str]:
-    """verl's ``search_r1_like_qa_em``."""
+    """Verl's ``search_r1_like_qa_em``."""
     found = last_tagged(text)
     if found is None:
         return 0.0, text

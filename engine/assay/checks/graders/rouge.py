@@ -32,7 +32,7 @@ def stemmed(text: str, gold: str, options: Options) -> tuple[float, str]:
         common, sizes = _longest_common(mine, other), (len(mine), len(other))
     else:
         grams = [Counter(zip(*(words[start:] for start in range(int(kind))), strict=False)) for words in (mine, other)]
-        common, sizes = (grams[0] & grams[1]).total(), tuple(counts.total() for counts in grams)
+        common, sizes = (grams[0] & grams[1]).total(), (grams[0].total(), grams[1].total())
     if not common:
         return 0.0, text
     precision, recall = common / sizes[0], common / sizes[1]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from assay.checks.graders import fragments
 from assay.checks.graders.fragments import Fragment
 from assay.checks.graders.options import Option
+from assay.expressions.regex.javascript import python_pattern
 
 Golds = Literal["each", "all", "spans", "value", "none"]
 """How a function takes the golds of a row: the best of each counts, or it takes all, as texts, as lists of spans, as values; or none."""
@@ -70,6 +71,7 @@ class Grader:
         whole_list: Whether a list is one gold of the fragment's check.
         inverted: Whether the score is 1 minus that of the function.
         libraries: Libraries that decide verdicts, each with the versions that have been tested.
+        literal: What makes the param of a gold of the spec that is a text; golds of rows then take the function.
         guarded: Whether texts of any length may take long, so that another process scores them.
         revision: Of this implementation: it changes with verdicts.
     """
@@ -86,6 +88,7 @@ class Grader:
     whole_list: bool = False
     inverted: bool = False
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    literal: Callable[[str], str] | None = None
     guarded: bool = False
     revision: int = 1
 
@@ -133,6 +136,7 @@ _IGNORED = {
 }
 _LIGHTEVAL_FORMS = Option("text", None, ("helm", "triviaqa", "bigbench", "gsm8k"))
 _SCHEMA = {"value": Option("object")}
+_JSON: dict[str, tuple[str, ...]] = {"jsonschema-rs": ()}
 
 
 def _always(_: Mapping[str, Any]) -> bool:
@@ -183,9 +187,7 @@ _INSPECT = (
         {"pattern": _required("text", "letter", "word", "line")},
     ),
     Grader("inspect.exact", "R", "_classification.py:exact", "inspect:exact"),
-    Grader(
-        "inspect.f1", "R", "_classification.py:f1", "inspect:f1", "all", {"stop_words": Option("texts")}
-    ),
+    Grader("inspect.f1", "R", "_classification.py:f1", "inspect:f1", "all", {"stop_words": Option("texts")}),
     Grader(
         "inspect.choice",
         "R",
@@ -195,7 +197,12 @@ _INSPECT = (
         {"choices": _required("choices", row=True), "multiple_correct": _flag()},
     ),
     Grader(
-        "inspect.math", "P", "_math.py:math", "inspect.math", "all", libraries={"inspect_ai": ("0.3.285",), **_TESTED_MATH}
+        "inspect.math",
+        "P",
+        "_math.py:math",
+        "inspect.math",
+        "all",
+        libraries={"inspect_ai": ("0.3.285",), **_TESTED_MATH},
     ),
 )
 _LM_EVAL = (
@@ -380,7 +387,7 @@ _OPENAI = (
 
 def _assertion(name: str, **fields: Any) -> Grader:
     if name in fragments.PROMPTFOO:
-        fields |= {"kind": "F", "fragment": fragments.PROMPTFOO[name]}
+        fields = {"kind": "F", "fragment": fragments.PROMPTFOO[name], **fields}
     return Grader(**{"name": f"promptfoo.{name}", "where": f"{fields.pop('file', name)}.ts", "kind": "R", **fields})
 
 
@@ -394,13 +401,27 @@ _ASSERTIONS = (
     _assertion("icontains-all", **_LISTS),
     _assertion("starts-with", file="startsWith"),
     _assertion("equals"),
-    _assertion("regex", gold_param="pattern"),
-    _assertion("levenshtein", score="promptfoo:levenshtein", options={"threshold": Option("number", 5)}),
+    _assertion(
+        "regex", gold_param="pattern", kind="F, R", score="promptfoo:regex", literal=python_pattern, guarded=True
+    ),
+    _assertion(
+        "levenshtein",
+        score="promptfoo:levenshtein",
+        options={"threshold": Option("number", 5)},
+        libraries={"rapidfuzz": ()},
+    ),
     _assertion("gleu"),
     _assertion("bleu", score="promptfoo:bleu", golds="all"),
     _assertion("word-count", score="promptfoo:word_count", golds="value", file="wordCount"),
-    _assertion("is-json", score="promptfoo:is_json", golds="none", options=_SCHEMA, file="json"),
-    _assertion("contains-json", score="promptfoo:contains_json", golds="none", options=_SCHEMA, file="json"),
+    _assertion("is-json", score="promptfoo:is_json", golds="none", options=_SCHEMA, file="json", libraries=_JSON),
+    _assertion(
+        "contains-json",
+        score="promptfoo:contains_json",
+        golds="none",
+        options=_SCHEMA,
+        file="json",
+        libraries=_JSON | {"PyYAML": ()},
+    ),
     _assertion("tool-call-f1", whole_list=True, file="toolCallF1"),
 )
 
@@ -419,9 +440,7 @@ _LIGHTEVAL = (
         options={"normalize": _LIGHTEVAL_FORMS, "type": _one("full", "prefix", "suffix"), "strip_strings": _flag()},
         fragment=fragments.lighteval_exact_match,
     ),
-    Grader(
-        "lighteval.f1", "R", "metrics_sample.py:F1_score", "helm:f1", options={"normalize": _LIGHTEVAL_FORMS}
-    ),
+    Grader("lighteval.f1", "R", "metrics_sample.py:F1_score", "helm:f1", options={"normalize": _LIGHTEVAL_FORMS}),
     Grader(
         "lighteval.letters",
         "R",

@@ -50,24 +50,54 @@ class Comparison(NamedTuple):
     relations: bool
     seconds: float
 
+    @property
+    def context(self) -> None:
+        """What the program prepares for it."""
+
+
+class Grading(NamedTuple):
+    """An answer to score as a grader does.
+
+    Attributes:
+        gold: The gold.
+        answer: The answer.
+        style: Which grader.
+        options: Its options, as JSON.
+        seconds: Limit on the processor time.
+    """
+
+    gold: str
+    answer: str
+    style: str
+    options: str
+    seconds: float
+
+    @property
+    def context(self) -> str:
+        """What the program prepares for it."""
+        return "graders"
+
+
+Asked = Comparison | Grading
+
 
 class Memo:
     """Answers that were given, up to a number of them and of characters; the least recently used go first."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Comparison, Answer] = OrderedDict()
+        self._answers: OrderedDict[Asked, Answer] = OrderedDict()
         self._versions: list[str] | None = None
         self._characters = 0
         self._lock = threading.Lock()
 
-    def find(self, question: Comparison) -> Answer | None:
+    def find(self, question: Asked) -> Answer | None:
         """Return the answer that was given."""
         with self._lock:
             if question in self._answers:
                 self._answers.move_to_end(question)
             return self._answers.get(question)
 
-    def keep(self, question: Comparison, answer: Answer, versions: list[str]) -> None:
+    def keep(self, question: Asked, answer: Answer, versions: list[str]) -> None:
         """Keep an answer, and forget those of other versions of the libraries."""
         with self._lock:
             if self._versions != versions:
@@ -84,14 +114,14 @@ class Memo:
 MEMO = Memo()
 
 
-def compare_all(questions: Sequence[Comparison], stop: threading.Event | None = None) -> list[Answer]:
+def compare_all(questions: Sequence[Asked], stop: threading.Event | None = None) -> list[Answer]:
     """Answer questions, each distinct one once."""
     answers = {question: MEMO.find(question) for question in questions}
     waiting = [question for question, answer in answers.items() if answer is None]
-    for seconds, group in groupby(waiting, lambda question: question.seconds):
+    for (seconds, context), group in groupby(waiting, lambda question: (question.seconds, question.context)):
         asked = [*group]
         try:
-            for index, answer in POOL.answers((Request(None, question[:-1]) for question in asked), seconds, stop):
+            for index, answer in POOL.answers((Request(context, question[:-1]) for question in asked), seconds, stop):
                 answers[asked[index]] = verdict = _answer(answer, seconds)
                 if verdict[0] != GONE:  # another process may live
                     MEMO.keep(asked[index], verdict, POOL.greeting)

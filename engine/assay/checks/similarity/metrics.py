@@ -160,6 +160,11 @@ def _split(text: str) -> list[str]:
     return text.lower().split()
 
 
+def _without_stops(text: str) -> list[str]:
+    words = [word.rstrip(".") for word in _split(text)]
+    return words if any(words) else []
+
+
 def _latin(text: str) -> list[str]:
     # as re.findall("[a-z0-9]+", …), in a quarter of the time
     return text.lower().encode("ascii", "replace").translate(_LATIN).decode("ascii").split()
@@ -172,7 +177,7 @@ WORD_METRICS: dict[str, tuple[Callable[[str], list[str]], Callable[[Bag, Any], f
     **{f"rouge_{size}": (_latin, partial(_rouge_n, size=size)) for size in range(1, 6)},
     "rouge_l": (_latin, _rouge_l),
     "bleu": (_split, bleu),
-    "gleu": (lambda text: [word.rstrip(".") for word in _split(text)], _gleu),
+    "gleu": (_without_stops, _gleu),
 }
 """How each metric splits a text, and how it scores the words of a text and of a gold; ``bleu`` takes the words of all golds."""
 
