@@ -76,6 +76,7 @@ from assay.scoring.arrow_batches import score_batch as score_batch
 from assay.scoring.batching import Batcher as Batcher
 from assay.scoring.in_memory import score as score
 from assay.scoring.summary import Summary as Summary
+from assay.spec.graders_listing import graders as graders
 from assay.spec.json_schema import json_schema as json_schema
 from assay.spec.verifier import CheckSpec as CheckSpec
 from assay.spec.verifier import VerifierSpec as VerifierSpec

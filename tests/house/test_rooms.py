@@ -36,7 +36,7 @@ ROOMS = (
         "checks.tools",
         "checks.instructions",
     ),
-    *("checks.mathematics", "checks.registry"),
+    *("checks.mathematics", "checks.graders.tools", "checks.graders", "checks.registry"),
     *("functions", "classes", "rewards", "spec", "spec.importers", "aggregating"),
     *(
         "loading.formats",

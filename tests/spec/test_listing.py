@@ -114,7 +114,7 @@ def test_the_listing_has_all_that_a_spec_can_name():
     names = {kind: [entry["type"] for entry in entries] for kind, entries in by_kind.items()}
     assert names["check"] == [check.type for check in CHECKS]
     assert names["group"] == [group.type for group in GROUPS]
-    assert names["scorer"] == ["function", "row_verifier", "spec"]
+    assert names["scorer"] == ["grader", "function", "row_verifier", "spec"]
     assert names["step"] == [step.name for step in STEP_TYPES]
     assert names["normalizer"] == [*NORMALIZERS, "lmEval"]
     assert sum(map(len, by_kind.values())) == len(listing())

@@ -43,6 +43,7 @@ _COMMANDS = {
     "checks": "listings:checks",
     "diff": "results:diff",
     "export": "exporting:export",
+    "graders": "listings:graders",
     "groups": "results:groups",
     "import": "specs:import_",
     "presets": "listings:presets",

@@ -3,15 +3,20 @@
 import json
 import shlex
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.app import command, option, show_document
 from assay.cli.modules import checks_named, import_modules
-from assay.errors import UsageError
+from assay.errors import UsageError, printable
 from assay.options import FileOptions
 from assay.system.stdout import write_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.checks.graders.table import Grader
 
 
 @command({FileOptions: ("modules", "checks")})
@@ -82,6 +87,70 @@ def presets(
         write_data(as_markdown(shown))
     else:
         show_document(presets_document(shown))
+
+
+@command()
+def graders(
+    name: Annotated[str | None, typer.Argument(help="Only this one, or those of a tool.")] = None,
+    *,
+    expand: Annotated[
+        bool, option("Print the checks and steps that make it, as a spec writes them.", None, "--expand")
+    ] = False,
+    check: Annotated[
+        bool, option("Run it on texts with verdicts of the real function, and tell how many differ.", None, "--check")
+    ] = False,
+    as_data: Annotated[bool, option("Print JSON.", None, "--json")] = False,
+) -> None:
+    """List the scoring functions of other tools that checks of type `grader` have, each with its version and options.
+
+    With --check, exit with 3 if a verdict differs, or if the grader that is named cannot run.
+    """
+    from assay.cli.views import graders_document
+    from assay.spec.graders_listing import graders as listed
+    from assay.spec.graders_listing import graders_named
+
+    if expand + check + as_data > 1:
+        raise UsageError("--expand, --check and --json: use only one.")
+    named = graders_named(name)
+    if expand:
+        write_data(_expansions(named))
+    elif check:
+        _check_graders(named, is_one=name is not None and len(named) == 1)
+    elif as_data:
+        write_data(json.dumps(listed(name)) + "\n")
+    else:
+        show_document(graders_document(listed(name), is_one=len(named) == 1))
+
+
+def _expansions(named: "Sequence[Grader]") -> str:
+    from assay.spec.graders_listing import fragment_of, variants
+    from assay.spec.importers.files import yaml_text
+
+    texts = []
+    for grader in named:
+        for options in variants(grader):
+            shown = "".join(f", {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in options.items())
+            check = fragment_of(grader, options)
+            how = f"a function of a row ({grader.place})" if "R" in grader.kind else "other processes"
+            texts.append(f"# {grader.name}{shown}{'' if check else f': {how}'}\n")
+            texts += [yaml_text([check])] if check else []
+    return "".join(texts)
+
+
+def _check_graders(named: "Sequence[Grader]", *, is_one: bool) -> None:
+    from assay.scoring.grader_goldens import check_goldens
+
+    failed = False
+    for grader in named:
+        (checked,) = check_goldens([grader])
+        if checked.problem:
+            failed |= is_one
+            write_data(f"{checked.name}: not run: {printable(checked.problem)}\n")
+        else:
+            failed |= checked.differ > 0
+            write_data(f"{checked.name}: {checked.differ:,} of {checked.cases:,} differ\n")
+    if failed:
+        raise typer.Exit(3)
 
 
 @command({FileOptions: ("modules", "checks")})

@@ -97,6 +97,40 @@ def presets_document(presets: "Sequence[Preset]") -> Document:
     return Document("assay presets", blocks)
 
 
+def graders_document(entries: Sequence[Mapping[str, Any]], *, is_one: bool) -> Document:
+    """Return the graders: a line for each, or all of one."""
+    if not is_one:
+        rows = [
+            [entry["name"], entry["kind"], f"{entry['tool']} {entry['version']}", _options_of(entry)]
+            for entry in entries
+        ]
+        kinds = "F: checks and steps · R: a function of a row · M: math-verify · P: the installed package"
+        table = Table(dict.fromkeys(("grader", "kind", "tool", "options"), False), rows, spare=("options", "tool"))
+        return Document("assay graders", [table, Lines([], kinds)])
+    (entry,) = entries
+    lines = [
+        f"tool      {entry['tool']} {entry['version']}, {entry['licence']}",
+        f"function  {entry['file']}{':' if entry['function'] else ''}{entry['function']}",
+        f"kind      {entry['kind']}",
+        f"revision  {entry['revision']}",
+    ]
+    lines += [f"needs     {', '.join(entry['libraries'])}"] if entry["libraries"] else []
+    lines += ["scores    may lie beyond [0, 1]: combine: sum, range: null"] if entry["unbounded"] else []
+    lines += [f"option    {_option_text(option)}" for option in entry["options"]]
+    return Document("assay graders", [Lines([f"  {line}" for line in lines], entry["name"])])
+
+
+def _options_of(entry: Mapping[str, Any]) -> str:
+    return ", ".join(option["name"] for option in entry["options"])
+
+
+def _option_text(option: Mapping[str, Any]) -> str:
+    values = f": {', '.join(option['choices'])}" if option["choices"] else f": {option['kind']}"
+    default = "" if option["default"] is None else f", default {json.dumps(option['default'])}"
+    marks = ", required" * option["required"] + ", of rows: {column: …}" * option["row"]
+    return f"{option['name']}{values}{default}{marks}"
+
+
 def bench_document(bench: "Bench") -> Document:
     """Return what a verifier costs, the slowest checks first."""
     rows, alone = counted(bench.rows, "row"), counted(bench.alone_rows, "row")

@@ -17,6 +17,7 @@ from assay.values.params import spellings
 
 _MOST_EXAMPLES = 3
 _OF_SCORERS: dict[str, dict[str, Any]] = {
+    "grader": {"name": "inspect.match", "value": {"column": "answer"}, "options": {"location": "end"}},
     "function": {"name": "exact_match", "expected": {"column": "answer"}},
     "row_verifier": {"verifierName": "exact_match"},
     "spec": {"path": "parts/format.yaml"},

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.checks.graders.lm_eval import GSM8K, GSM8K_IGNORED, INVALID
+from assay.checks.graders.tools.lm_eval import GSM8K, GSM8K_IGNORED, INVALID
 
 Options = Mapping[str, Any]
 Fragment = dict[str, Any]

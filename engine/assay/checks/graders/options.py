@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.checks.graders.lm_eval import FILTER_OPTIONS, FILTERS
-from assay.checks.graders.patterns import compiled
+from assay.checks.graders.tools.lm_eval import FILTER_OPTIONS, FILTERS
+from assay.checks.graders.tools.patterns import compiled
 from assay.errors import did_you_mean, listed
 
 

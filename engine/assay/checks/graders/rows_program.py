@@ -15,7 +15,7 @@ def prepare(context: str, _cell: Any) -> Callable[[tuple[str, bytes, str, str]],
     import threading
 
     module, _, name = context.partition(":")
-    function = getattr(importlib.import_module(f"assay.checks.graders.{module}"), name)
+    function = getattr(importlib.import_module(f"assay.checks.graders.tools.{module}"), name)
     del threading
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     stack = 256 << 20

@@ -72,7 +72,7 @@ def failed(error: str) -> Verdict:
 def function_of(place: str) -> Callable[..., tuple[float, str]]:
     """Return a function by its module and name."""
     module, _, name = place.partition(":")
-    function: Callable[..., tuple[float, str]] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    function: Callable[..., tuple[float, str]] = getattr(importlib.import_module(f"{__package__}.tools.{module}"), name)
     return function
 
 

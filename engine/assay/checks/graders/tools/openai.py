@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.checks.graders.lm_eval import drop_f1
+from assay.checks.graders.tools.lm_eval import drop_f1
 from assay.values.normal_forms import drop, squad
 from assay.values.word_lists import MMLU_LETTER, MMLU_MARKS, MMLU_WORDS
 

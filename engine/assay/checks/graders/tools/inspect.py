@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.checks.graders.numerals import number
-from assay.checks.graders.patterns import compiled
+from assay.checks.graders.tools.numerals import number
+from assay.checks.graders.tools.patterns import compiled
 from assay.values import normal_forms
 from assay.values.normal_forms import ENDS
 from assay.values.word_lists import INSPECT_ANSWER, INSPECT_CHOICES, INSPECT_UNWRAPPED

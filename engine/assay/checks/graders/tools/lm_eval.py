@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from assay.checks.graders.patterns import compiled
+from assay.checks.graders.tools.patterns import compiled
 from assay.values.normal_forms import NO_DIGITS, NO_PUNCTUATION, drop, hendrycks, hendrycks_box, is_number
 
 Options = Mapping[str, Any]

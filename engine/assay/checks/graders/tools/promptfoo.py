@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from assay.checks.graders.patterns import compiled
+from assay.checks.graders.tools.patterns import compiled
 from assay.expressions.regex.javascript import SPACES, python_pattern
 
 Options = Mapping[str, Any]
@@ -181,7 +181,7 @@ def _yaml(text: str) -> Any:
         return _DECODER.decode(text)
     except ValueError:
         pass
-    from assay.checks.graders.yaml12 import load
+    from assay.checks.graders.tools.yaml12 import load
 
     return load(_with_hashes(text) if "//" in text else text)
 
