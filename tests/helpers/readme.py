@@ -21,6 +21,7 @@ from assay.insight.training.filtering import FILTERS
 from assay.loading.presets.preset import as_markdown as presets_as_markdown
 from assay.loading.presets.preset import presets
 from assay.options import PANELS
+from assay.spec.graders_listing import as_markdown as graders_as_markdown
 from assay.spec.listing import as_markdown
 
 RESULTS, MEASURED = ROOT / "benchmarks" / "results.md", ROOT / "benchmarks" / "measured.md"
@@ -203,6 +204,7 @@ PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/spec/score.md": (("groups", partial(as_markdown, "group")),),
     "docs/steps.md": (("steps", partial(as_markdown, "step")),),
     "docs/inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
+    "docs/from-other-tools.md": (("graders", graders_as_markdown),),
     "docs/cli.md": (("commands", commands_as_markdown),),
     "docs/advantages.md": (("advantages", estimators_as_markdown), ("filters", filters_as_markdown)),
     **{page: (("bench", partial(benchmarks_of, page)),) for page in TABLES},
