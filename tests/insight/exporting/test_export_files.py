@@ -92,6 +92,17 @@ def test_pairs_of_several_models_are_offered():
     assert assay.export(rows, "dpo", group="task_id").card["used"] == 2
 
 
+def test_pairs_without_a_column_of_tasks_are_of_one_prompt_and_one_model():
+    rows = [
+        frame(prompt=prompt, model="a", completion=text, reward=reward, passed=reward > 0)
+        for prompt, text, reward in [("p", "4", 1.0), ("q", "5", 0.0), ("q", "4", 1.0)]
+    ]
+    rows.append(frame(prompt="p", model="b", completion="5", reward=0.0, passed=False))
+    made = assay.export(pl.concat(rows).drop("task_id"), "dpo")
+    assert made.train.select("assay_row", "assay_rejected_row").rows() == [(2, 1)]
+    assert made.excluded.select("assay_row", "reason").rows() == [(0, "always passes"), (3, "never passes")]
+
+
 def test_a_table_of_tasks_has_the_prompts(result, tmp_path):
     messages = [{"role": "system", "content": "Add."}, {"role": "user", "content": "2 + 2"}]
     tasks = write(

@@ -142,8 +142,8 @@ class Source:
         self.tasks = result.tasks(asking.task)
         if not self.tasks:
             notes.append(f"{result.name}: no column names the task of a row: its prompt does; --task COLUMN names one")
-        own = (*self.tasks, *result.present(("model", "step"))) if settings["recipe"] == "dpo" else ()
-        self.group = result.keys(asking.group, "--group") or tuple(dict.fromkeys(own))
+        self.group = result.keys(asking.group, "--group")
+        self.writers = result.present(("model", "step")) if settings["recipe"] == "dpo" and not self.group else ()
         self._refuse_rendered()
 
     def _whole(self) -> WholeRows:
@@ -198,7 +198,7 @@ class Source:
         """Yield what is numbered."""
         schema, asking = self.whole.schema, self.asking
         error = exactly("error").cast(pl.String) if "error" in schema else pl.lit(None, pl.String)
-        names = dict.fromkeys((*self.prompts, *self.golds, *self.tasks, *self.group, *self._policies))
+        names = dict.fromkeys((*self.prompts, *self.golds, *self.tasks, *self.group, *self.writers, *self._policies))
         names |= dict.fromkeys([self.settings["answer"]] if self.settings.get("answer") else [])
         columns = {"reward": pl.col("reward"), "passed": pl.col("passed"), "error": error}
         if self.reads_text:
@@ -231,7 +231,8 @@ def _numbered(numbers: _Numbers, source: Source, batch: pl.DataFrame, at: int) -
         result = [at] if source.settings["recipe"] == "dpo" else []
         group = numbers.groups.of(_keys(batch, source.group, result, nulls=True))
     elif source.settings["recipe"] == "dpo":
-        group = numbers.groups.of(pl.select(pl.format("[{},{}]", pl.lit(at), keys)).to_series())
+        writers = _keys(batch, source.writers, nulls=True) if source.writers else pl.lit("[]")
+        group = numbers.groups.of(pl.select(pl.format("[{},{},{}]", pl.lit(at), keys, writers)).to_series())
     golds = [gold_texts(batch[name]) for name in source.golds]
     gold = (
         pl.select(pl.coalesce(golds)).to_series()
