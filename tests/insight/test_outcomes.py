@@ -149,3 +149,15 @@ def test_a_report_of_no_rows_has_no_outcomes_to_count():
     assert assay.summarize(frame).as_json()["outcomes"] == dict.fromkeys(("pass", "fail", "not_found", "truncated", "error", "unscored"), 0)  # fmt: skip
     assert assay.outcomes(frame).to_list() == []
     assert set(assay.score_file([], SPEC, outcome=True).as_json()["outcomes"].values()) == {0}
+
+
+@each(("dtype", "key"), [(pl.String, "where"), (pl.Categorical, "where"), (pl.Binary, "row")])
+def test_a_finding_names_the_rows_that_ended_at_a_limit_in_sql_if_it_can(dtype, key):
+    ends = pl.Series(["length" if at % 4 == 0 else "stop" for at in range(200)])
+    rewards = [float(at % 2) for at in range(200)]
+    frame = pl.DataFrame({"reward": rewards, "passed": [r == 1 for r in rewards], "check/v/a": rewards})
+    frame = frame.with_columns(finish_reason=ends.cast(dtype))
+    (finding,) = [one for one in assay.report(frame).as_json()["findings"] if one["kind"] == "truncated"]
+    assert (finding["rows"], list(finding["filter"])) == (50, [key])
+    assert [card.row for card in assay.show(frame, **finding["filter"], limit=50).cards] == list(range(0, 200, 4))
+    assert assay.outcomes(frame).to_list().count("truncated") == 50

@@ -6,7 +6,7 @@ import random
 import warnings
 
 import polars as pl
-from naive_outcomes import drawn_rows, drawn_spec, naive_cut_off, naive_outcome
+from naive_outcomes import SIGNS, drawn_rows, drawn_spec, naive_cut_off, naive_outcome
 
 import assay
 from assay.scoring.reference import score_rows
@@ -41,6 +41,12 @@ def compare(seed, folder):
     frame = assay.score(rows, specs, outcome=True)
     assert frame["cut_off"].to_list() == cut, seed
     assert frame["outcome"].to_list() == expected, seed
+    types = [{type(row[name]) for row in rows if row.get(name) is not None} for name in SIGNS]
+    are_like_text = not any(
+        float in kinds and len(kinds) > 1 for kinds in types
+    )  # 1 and 1.0 have one type of numbers elsewhere
+    if are_like_text:
+        assert frame.drop("cut_off", "outcome").equals(result), seed
     assert assay.outcomes(frame.drop("outcome")).to_list() == expected, seed
     # of a result without the columns, from what it has
     from_stored = [naive_outcome(row, labels) for row in result.to_dicts()]
@@ -49,6 +55,13 @@ def compare(seed, folder):
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     summary = assay.score_file(source, specs, out, outcome=True, lenient=True)
     assert pl.read_parquet(out)["outcome"].to_list() == expected, seed
+    plain, gated = (
+        assay.score_file(source, specs, f"{out}.{name}.parquet", lenient=True, **more)
+        for name, more in (("plain", {}), ("gated", {"max_truncated": "100%"}))
+    )
+    assert plain.root == gated.root, seed
+    if are_like_text:
+        assert gated.outcomes == summary.outcomes, seed
     assert {name: number for name, number in summary.as_json()["outcomes"].items() if number} == {
         name: expected.count(name) for name in dict.fromkeys(sorted(expected))
     }, seed

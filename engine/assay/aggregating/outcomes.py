@@ -26,9 +26,6 @@ _CONDITIONS_OF_LIMITS = (
 SIGNS = (*_FLAGS, *_REASONS, _CONDITION)
 """Columns that say how a rollout ended."""
 
-HIDDEN_SIGNS = {f"{HIDDEN}{name}": name for name in SIGNS}
-"""The same as a preset gives them to a run that counts outcomes without columns of them."""
-
 OutcomeName = Literal["pass", "fail", "not_found", "truncated", "error", "unscored"]
 
 OUTCOMES: tuple[OutcomeName, ...] = ("pass", "fail", "not_found", "truncated", "error", "unscored")
@@ -54,6 +51,10 @@ def _tells(name: str, value: Any) -> bool:
     return value in _CONDITIONS_OF_LIMITS if name == _CONDITION else value.strip().lower() in _REASONS_OF_LIMITS
 
 
+def _json_tells(name: str, text: str) -> bool:
+    return _tells(name, json.loads(text))
+
+
 def cut_off_expr(schema: Mapping[str, Any], column: Callable[[str], pl.Expr] = exactly) -> pl.Expr | None:
     """``is_cut_off`` as a Boolean expression, given what returns a column as it was; None if there is no such column."""
     names = {name: given for name in SIGNS if (given := _given(name, schema)) in schema}
@@ -64,6 +65,7 @@ def cut_off_expr(schema: Mapping[str, Any], column: Callable[[str], pl.Expr] = e
 
 
 def _given(name: str, names: Collection[str]) -> str:
+    """Return the column of a sign: the hidden one, which a preset gives to a run that only counts outcomes, or that of its name."""
     return hidden if (hidden := HIDDEN + name) in names else name
 
 
@@ -71,7 +73,7 @@ def _sign(name: str, value: pl.Expr, dtype: Any) -> tuple[pl.Expr, pl.Expr]:
     """Return whether a column has a value, and whether that is one of a limit."""
     if dtype == TYPED:
         text = value.struct.field(JSON)
-        return text.is_not_null(), rowwise(text, lambda value: _tells(name, json.loads(value)), pl.Boolean)
+        return text.is_not_null(), rowwise(text, partial(_json_tells, name), pl.Boolean)
     known = value.is_not_null()
     value, dtype = readable(value, dtype, as_text=True)
     if isinstance(dtype, pl.Categorical | pl.Enum):
@@ -87,12 +89,15 @@ def _sign(name: str, value: pl.Expr, dtype: Any) -> tuple[pl.Expr, pl.Expr]:
 
 
 def cut_off_sql(schema: Mapping[str, Any]) -> str:
-    """Return the condition in SQL that a rollout ended at a limit, by columns that SQL compares; ``""`` if there is none."""
-    return " OR ".join(filter(None, (_sql(name, schema.get(name)) for name in SIGNS)))
+    """Return the condition in SQL that a rollout ended at a limit; ``""`` if a column has a type in which SQL sees no texts."""
+    present = {name: schema[name] for name in SIGNS if name in schema}
+    if any(dtype in (pl.Binary, TYPED) or isinstance(dtype, pl.BaseExtension) for dtype in present.values()):
+        return ""
+    return " OR ".join(filter(None, (_sql(name, dtype) for name, dtype in present.items())))
 
 
 def _sql(name: str, dtype: Any) -> str:
-    if name in _FLAGS and (dtype == pl.Boolean or (dtype is not None and dtype.is_numeric())):
+    if name in _FLAGS and (dtype == pl.Boolean or dtype.is_numeric()):
         return name if dtype == pl.Boolean else f"{name} = 1"
     value = f"CAST({name} AS STRING)" if isinstance(dtype, pl.Categorical | pl.Enum) else name
     if dtype != pl.String and value == name:

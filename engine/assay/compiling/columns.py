@@ -102,7 +102,8 @@ def reading_for(options: Any, verifiers: Sequence[VerifierSpec]) -> Reading:
     """Return how files are read that verifiers score, given the settled options."""
     ends: Literal["", "shown", "hidden"]
     ends = "shown" if options.get("outcome") else "hidden" if counts_outcomes(options) else ""
-    exact = (*exact_columns(verifiers), *(SIGNS if ends else ()))
+    # what is only counted leaves the types of what is written as they are
+    exact = (*exact_columns(verifiers), *(SIGNS if ends == "shown" else ()))
     return replace(reading_of(options), known=tuple(read_columns(verifiers)), exact=exact, ends=ends)
 
 

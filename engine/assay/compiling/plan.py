@@ -66,7 +66,7 @@ from assay.compiling.columns import (
 from assay.compiling.verifiers import verifiers_of_run, warn
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, counted, describe_error
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
-from assay.expressions.mixed import TYPED
+from assay.expressions.mixed import JSON, TYPED, plain_text
 from assay.expressions.readable import has_type
 from assay.expressions.shared_columns import (
     OTHER_ROWS,
@@ -75,6 +75,7 @@ from assay.expressions.shared_columns import (
     is_elementwise,
     layers,
     reading_column,
+    rowwise,
 )
 from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import function, list_fns
@@ -226,7 +227,7 @@ class Plan(Displayed):
 
     @cached_property
     def _exact(self) -> tuple[str, ...]:
-        return (*exact_columns(self.verifiers), *(SIGNS if self.finds_outcomes else ()))
+        return (*exact_columns(self.verifiers), *(SIGNS if self.outcome else ()))
 
     @cached_property
     def passed_through(self) -> dict[str, str]:
@@ -309,14 +310,17 @@ class Plan(Displayed):
         frame = opened(rollouts, self.conversions)
         for layer in self.layers:
             frame = frame.with_columns(layer)
-        dtypes = dict(self.schema)
-        kept = [
-            shown_expr(as_given(name, self.conversions), dtypes[name]).alias(output_name)
-            for output_name, name in self.passed_through.items()
-        ]
+        kept = [self._shown(name).alias(output_name) for output_name, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         added = watched if not isinstance(watched, bool) else self.watched if watched else ()
         return frame.select(*kept, *results, *added)
+
+    def _shown(self, name: str) -> pl.Expr:
+        values, dtype = as_given(name, self.conversions), dict(self.schema)[name]
+        is_sign = self.outcome and name in SIGNS and name not in exact_columns(self.verifiers)
+        if is_sign and dtype == TYPED:  # exact only to see how rollouts ended: the text that it has in other runs
+            return rowwise(values.struct.field(JSON), plain_text, pl.String)
+        return shown_expr(values, dtype)
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.expressions.json import mended
 from assay.names import HIDDEN
 
 _ATOMS = frozenset((str, int, float, bool, type(None)))
@@ -74,6 +75,12 @@ def typed_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
 def _json_texts(values: pl.Series) -> pl.Series:
     texts = [None if value is None else json.dumps(without_nulls(value), default=str) for value in values.to_list()]
     return pl.Series(values.name, texts, dtype=pl.String)
+
+
+def plain_text(text: str) -> str:
+    """Return the JSON text of a value, or the text itself if it is one."""
+    value = json.loads(text)
+    return mended(value) if isinstance(value, str) else text
 
 
 def untyped_expr(values: pl.Expr, dtype: Any) -> pl.Expr:

@@ -33,6 +33,7 @@ def truncated(facts: Facts) -> Iterator[Finding]:
     if max(limits["rows"], limits["share"] * facts.rows) <= rows.height < facts.rows:
         means = [facts.columns.reward.filter(part).mean() or 0.0 for part in (facts.cut_off, facts.cut_off.not_())]
         gap = float(means[0]) - float(means[1])  # type: ignore[arg-type]
+        where = facts.columns.result.cut_off_sql
         yield Finding(
             *("truncated", None, rows.height, facts.rows),
             model=facts.model_of(rows),
@@ -43,7 +44,7 @@ def truncated(facts: Facts) -> Iterator[Finding]:
                 f"{words.share(rows.height, facts.rows)} ended at a limit{words.of_model(facts.model_of(rows))}.",
                 f"Their mean reward differs by {change(gap)} from that of the others.",
             ],
-            selection=Selection(where=(facts.columns.result.cut_off_sql,)),
+            selection=Selection(where=(where,)) if where else _first(rows),
         )
 
 
@@ -113,6 +114,10 @@ def _of_duplicates(facts: Facts, cause: str, rows: pl.DataFrame) -> Selection:
     is_kept = facts.columns is not None and facts.columns.result.schema.get(COMPLETION) == pl.String
     if cause == "blank" and is_kept:
         return Selection(where=(f"TRIM({COMPLETION}) = ''",))
+    return _first(rows)
+
+
+def _first(rows: pl.DataFrame) -> Selection:
     return Selection(row=tuple(rows["row"].sort().head(MOST_ROWS)))
 
 
