@@ -25,6 +25,7 @@ from assay.insight.integrity.groups import (
     integrity_facts,
     integrity_of,
     numbered,
+    other_keys,
     usual_size,
 )
 from assay.insight.integrity.near import MOST_CHARACTERS, MOST_PAIRS
@@ -660,9 +661,8 @@ def _integrity(
         pl.repeat(None, result.rows, dtype=rows.schema[name], eager=True).scatter(rows[ROW], rows[name])
         for name in (_GROUP, "reward")
     )
-    others = [name for name in asked.keys if name not in asked.tasks] if {*asked.tasks} & {*asked.keys} else []
     groups = table.select(pl.col(_GROUP).alias("group"), pl.col(_TASK).alias("task"), "rows")
-    groups = groups.with_columns(rest=numbered(table, others))
+    groups = groups.with_columns(rest=numbered(table, other_keys(asked.keys, asked.tasks)))
     order = groups["group"].gather(stats.splitmix64(asked.seed, 0, table.height).arg_sort())
     found = gathered(read(*columns, check=True), group) if columns else {}
     size = usual_size(table["rows"]) if asked.size is None else asked.size

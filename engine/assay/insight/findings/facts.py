@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -118,6 +118,24 @@ class Outlier:
     p: float
 
 
+class GroupFacts(NamedTuple):
+    """Groups, by number, as far as the result keeps their prompts and golds.
+
+    Attributes:
+        groups: How many there are.
+        size: How many rows are usual.
+        mixed: Those with several prompts or golds.
+        shared: Those with a prompt of another task.
+        odd: Those with an unusual number of rows.
+    """
+
+    groups: int
+    size: int
+    mixed: pl.Series
+    shared: pl.Series
+    odd: pl.Series
+
+
 @dataclass(frozen=True, eq=False)
 class Facts:
     """What the numbers of a run tell; with ``columns``, what its rows tell, too.
@@ -133,6 +151,7 @@ class Facts:
         duplicates: Rows whose text is a duplicate, with the kind: ``texts.DUPLICATES``.
         in_groups: Rows in groups of at least two whose long texts are compared.
         searched: Rows that were searched for duplicates.
+        groups: Which groups do not hold together; None without groups.
         cut_off: Which rows ended at a limit; None if no column says so.
         pairs: Pairs of checks that fail together.
         step: The steps; None if there is no column with numbers.
@@ -148,6 +167,7 @@ class Facts:
     duplicates: pl.DataFrame | None = None
     in_groups: float = 0.0
     searched: int = 0
+    groups: GroupFacts | None = None
     cut_off: pl.Series | None = None
     pairs: Sequence[Mapping[str, Any]] = ()
     step: Keys | None = None

@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.aggregating.outcomes import finds_nothing_expr
 from assay.aggregating.templates import template_expr, templates
-from assay.insight.findings import checks, rollouts
+from assay.insight.findings import checks, groups, rollouts
 from assay.insight.findings.columns import Keys, ResultColumns
 from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.finding import Finding
@@ -31,6 +31,9 @@ KINDS: Mapping[str, _Kind] = {
     "truncated": rollouts.truncated,
     "flat": rollouts.flat,
     "duplicates": rollouts.duplicates,
+    "mixed": groups.mixed,
+    "shared_prompt": groups.shared_prompt,
+    "odd_size": groups.odd_size,
     "length": rollouts.length,
     "drift": rollouts.drift,
     "saturated": checks.saturated,
@@ -104,7 +107,7 @@ def facts_of(
         else result.collect(result.frame.select(is_cut.fill_null(value=False).alias("cut"))).to_series()
     )
     of_texts = {name: getattr(texts, name) for name in ("readings", "duplicates", "in_groups", "searched")}
-    return replace(facts, cut_off=ended, **of_texts), texts
+    return replace(facts, cut_off=ended, groups=groups.groups_of(columns), **of_texts), texts
 
 
 def _errors(result: Result) -> dict[tuple[str, str], int]:

@@ -6,7 +6,7 @@ from assay.scoring.summary import Summary
 
 LEVELS: Mapping[str, int] = {
     **dict.fromkeys(("errors", "unscored", "outlier", "near_miss", "not_found", "dead"), 1),
-    **dict.fromkeys(("truncated", "flat", "duplicates", "length", "drift"), 2),
+    **dict.fromkeys(("truncated", "flat", "duplicates", "mixed", "shared_prompt", "odd_size", "length", "drift"), 2),
     **dict.fromkeys(("saturated", "redundant"), 3),
 }
 """Each kind with its level: rewards are likely wrong, rollouts need a look, a check teaches little."""
@@ -19,11 +19,14 @@ LIMITS: Mapping[str, Mapping[str, float]] = {
     "truncated": {"rows": 10, "share": 0.02},
     "flat": {"share": 0.8, "groups": 8},
     "duplicates": {"rows": 10, "share": 0.02, "copies": 0.2, "length": 50, "tasks": 3},
+    "mixed": {"share": 0.0, "groups": 1},
+    "shared_prompt": {"share": 0.0, "groups": 1},
+    "odd_size": {"share": 0.05, "groups": 20},
     "length": {"correlation": 0.5, "rows": 64, "groups": 8},
     "drift": {"steps": 6, "reward": 0.05, "pass_rate": 0.1, "p": 0.001},
     "saturated": {"share": 0.01, "expected": 0.05, "p": 0.01},
 }
-"""``share`` is of all rows or failures, ``p`` the greatest of a test; ``why``: the share of failures that a kind explains."""
+"""``share`` is of all rows, groups or failures, ``p`` the greatest of a test; ``why``: the share of failures that a kind explains."""
 
 FEW_ROWS = 20
 """Scored rows below which rates say nothing: of the result, and of a model."""

@@ -11,6 +11,7 @@ from assay.insight.evidence.reader import CheckReader, readers_of
 from assay.insight.findings.columns import ResultColumns
 from assay.insight.findings.facts import Tally
 from assay.insight.findings.limits import LIMITS
+from assay.insight.integrity.groups import is_repeated
 from assay.insight.originals import originals
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION, TEXT
@@ -174,7 +175,7 @@ def duplicates_in(
     frame = frame.with_columns(
         pl.when(blank).then(pl.lit("blank")).when(repeated).then(pl.lit("repeated")).alias("cause"),
     )
-    copies = is_long & pl.col("group").is_not_null() & (pl.int_range(pl.len()).over("group", TEXT) > 0)
+    copies = is_long & pl.col("group").is_not_null() & is_repeated("group", TEXT)
     cause = pl.coalesce("cause", pl.when(copies).then(pl.lit("copies"))).alias("cause")
     found = frame.with_columns(cause).drop_nulls("cause")
     others = frame.filter(is_long & pl.col("cause").is_null()).drop_nulls("group")

@@ -52,6 +52,11 @@ def sharing(rows: pl.DataFrame) -> pl.Series:
     return prompts.join(tasks.filter("is_shared"), on=["joined", "rest"], how="semi")["group"].unique()
 
 
+def other_keys(keys: Sequence[str], tasks: Sequence[str]) -> list[str]:
+    """Return the columns that tell groups of a task apart, such as ``model``; none where other columns than a task's name a group."""
+    return [name for name in keys if name not in tasks] if {*tasks} & {*keys} else []
+
+
 def numbered(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
     """Return a number for each row of a frame, equal where some columns are; 0 without columns."""
     if not names:

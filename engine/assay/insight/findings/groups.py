@@ -1,0 +1,87 @@
+"""Findings about groups that do not hold together: several prompts or golds, prompts of other tasks, odd sizes."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from assay.errors import counted
+from assay.insight.findings import words
+from assay.insight.findings.columns import ResultColumns
+from assay.insight.findings.facts import Facts, GroupFacts
+from assay.insight.findings.finding import Finding, Selection
+from assay.insight.findings.limits import LIMITS, MOST_ROWS
+from assay.insight.integrity.groups import has_several, numbered, other_keys, sharing, usual_size
+from assay.insight.integrity.prompts import gold_keys, prompt_keys
+from assay.insight.probes import GOLDS
+from assay.writing.numbers import count
+
+
+def groups_of(columns: ResultColumns) -> GroupFacts | None:
+    """Return which groups do not hold together; None without groups."""
+    if columns.group is None or columns.task is None:
+        return None
+    result, group = columns.result, columns.group.codes.alias("group")
+    sizes = group.drop_nulls().value_counts(name="rows")
+    if (size := usual_size(sizes["rows"])) is None:
+        return None
+    odd = sizes.filter(pl.col("rows") != size)["group"]
+    keys = [*prompt_keys(result.schema), *gold_keys(result.schema, GOLDS)]
+    if not keys:
+        return GroupFacts(sizes.height, size, odd.clear(), odd.clear(), odd)
+    values = result.collect(result.frame.select(keys)).with_columns(group, columns.task.codes.alias("task"))
+    values = values.drop_nulls("group").unique()
+    several = pl.any_horizontal(has_several(name) for name in ("prompt", "gold") if name in values.columns)
+    mixed = values.group_by("group").agg(several.alias("mixed")).filter("mixed")["group"]
+    shared = odd.clear()
+    if "joined" in values.columns:
+        rest = numbered(columns.group.values, other_keys(columns.group.names, columns.task.names))
+        shared = sharing(values.select("group", "task", "joined", rest=rest.gather(values["group"])).unique())
+    return GroupFacts(sizes.height, size, mixed, shared, odd)
+
+
+def mixed(facts: Facts) -> Iterator[Finding]:
+    """Find groups with several prompts or golds."""
+    yield from _of_groups(
+        *(facts, "mixed", "several prompts or golds"),
+        "Trainers compare the rewards of a group: compare the prompts and golds of these rows, and what makes a group (--group).",
+    )
+
+
+def shared_prompt(facts: Facts) -> Iterator[Finding]:
+    """Find groups with a prompt of another task."""
+    yield from _of_groups(
+        *(facts, "shared_prompt", "the prompt of another task"),
+        "Such tasks are counted as several, though they are one: compare their prompts and names.",
+    )
+
+
+def odd_size(facts: Facts) -> Iterator[Finding]:
+    """Find groups with an unusual number of rows."""
+    if facts.groups is not None:
+        words_of_size = f"a size other than {count(facts.groups.size)}"
+        yield from _of_groups(facts, "odd_size", words_of_size, "Rollouts may be missing, or be there twice.")
+
+
+def _of_groups(facts: Facts, kind: str, what: str, hint: str) -> Iterator[Finding]:
+    if facts.columns is None or facts.columns.group is None or (known := facts.groups) is None:
+        return
+    limits = LIMITS[kind]
+    groups = {"mixed": known.mixed, "shared_prompt": known.shared, "odd_size": known.odd}[kind]
+    if not len(groups) or known.groups < limits["groups"] or len(groups) < limits["share"] * known.groups:
+        return
+    codes = facts.columns.group.codes
+    rows = facts.rows_of(codes.is_in(groups.implode()).fill_null(value=False))
+    first = rows.with_columns(group=codes.gather(rows["row"])).sort("group", "row")["row"].head(MOST_ROWS)
+    model = facts.model_of(rows)
+    yield Finding(
+        *(kind, None, rows.height, facts.rows),
+        model=model,
+        effect=rows.height / facts.rows,
+        numbers={"groups": len(groups), "of_groups": known.groups},
+        title=f"{counted(len(groups), 'group')} {'has' if len(groups) == 1 else 'have'} {what}",
+        sentences=[
+            f"Of {counted(known.groups, 'group')}, with {words.share(rows.height, facts.rows)}{words.of_model(model)}.",
+            hint,
+        ],
+        selection=Selection(row=tuple(first.sort())),
+    )
