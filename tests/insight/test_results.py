@@ -10,7 +10,7 @@ import pytest
 
 import assay
 from assay import InputError, UsageError
-from assay.insight.results import labelled_lines, open_result
+from assay.insight.results import compact, labelled_lines, open_result
 from assay.thresholds import set_to
 
 POLITE = {"id": "polite", "type": "contains", "value": "please", "weight": 3}
@@ -297,3 +297,12 @@ def test_roles_and_effects(tmp_path):
 def test_effects_are_equal_where_weights_are_unknown():
     frame = pl.DataFrame({"reward": [1.0], "check/v/a": [1.0], "check/v/b": [0.5]})
     assert [check.effect for check in open_result(frame).checks] == [0.5, 0.5]
+
+
+def test_few_rows_of_many_do_not_keep_the_texts_of_the_others():
+    texts = pl.LazyFrame({"text": [f"{at} " + "word " * 40 for at in range(20_000)], "at": range(20_000)})
+    few = compact(texts.filter(pl.col("at") % 100 == 0)).collect(engine="streaming")
+    array = few["text"].rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    assert few["text"].to_list() == [f"{at} " + "word " * 40 for at in range(0, 20_000, 100)]
+    assert sum(buffer.size for buffer in array.buffers() if buffer is not None) < 10 * few.estimated_size()
+    assert compact(texts.select("at").head(3)).collect()["at"].to_list() == [0, 1, 2]

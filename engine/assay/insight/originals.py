@@ -13,7 +13,7 @@ from assay.expressions.completion import completion_text_expr
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
-from assay.insight.results import ROW, Result
+from assay.insight.results import ROW, Result, compact
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts
@@ -22,6 +22,7 @@ from assay.names import COMPLETION, HIDDEN, TASK_ID, TEXT
 from assay.runs.file_run import recorded_reading
 from assay.scoring.in_memory import engine_errors
 from assay.writing.documents import cut
+from assay.writing.footers import scan_files
 from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
 
@@ -79,11 +80,11 @@ def some_rows(
         return result.collect(_filtered(frame, wanted, columns))
     parts = [frame.slice(first, size).with_row_index(ROW, offset=first).select(ROW, *columns) for first, size in ends]
     # NOTE: Polars would take what the parts share for one scan of all rows
-    return result.collect(pl.concat(parts), optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
+    return result.collect(compact(pl.concat(parts)), optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
 
 
 def _filtered(frame: pl.LazyFrame, rows: pl.Series, columns: Sequence[Any]) -> pl.LazyFrame:
-    return _only(frame.with_row_index(ROW), rows).select(ROW, *columns).sort(ROW)
+    return compact(_only(frame.with_row_index(ROW), rows).select(ROW, *columns)).sort(ROW)
 
 
 def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
@@ -114,25 +115,37 @@ def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None, *, 
 
 def beside_rollouts(result: Result, opened: Rollouts) -> Result:
     """Return a result with the columns that it lacks of the rollouts that were scored, whose rows are in the same order."""
-    lacking = [exactly(name) for name in opened.frame.collect_schema() if name not in result.schema]
-    frame = pl.concat([result.frame, opened.frame.select(lacking)], how="horizontal") if lacking else result.frame
+    in_slices = _in_slices(opened)
+    there = opened.frame if in_slices is None else in_slices
+    lacking = [exactly(name) for name in there.collect_schema() if name not in result.schema]
+    frame = pl.concat([result.frame, there.select(lacking)], how="horizontal") if lacking else result.frame
     return replace(
         result,
         frame=frame,
         schema=frame.collect_schema(),
         files=(*result.files, *opened.files),  # an error names the file
-        has_cheap_slices=result.has_cheap_slices and _is_plain(opened),
+        has_cheap_slices=result.has_cheap_slices and in_slices is not None,
     )
 
 
-def _is_plain(opened: Rollouts) -> bool:
-    """Return whether a few rows can be read without those before them."""
-    return all(isinstance(file, ParquetFile) and not file.dense for file in opened.files) and not opened.steps
+def _in_slices(opened: Rollouts) -> pl.LazyFrame | None:
+    """Return rollouts as a frame of which a few rows can be read without those before them; None if they have none.
+
+    NOTE: a run reads large row groups in pieces, from the first on, and so would each slice of its frame.
+    """
+    files = [file for file in opened.files if isinstance(file, ParquetFile) and file.is_as_polars_reads]
+    if opened.steps or len(files) < len(opened.files):
+        return None
+    if not files:  # in memory
+        return opened.frame
+    frame = scan_files([file.path for file in files])
+    is_same = all(file.schema == files[0].schema for file in files) and files[0].schema == opened.frame.collect_schema()
+    return frame if is_same else None
 
 
 def _rows_of(opened: Rollouts, result: Result, rows: Sequence[int], columns: Sequence[Any]) -> pl.DataFrame:
-    if _is_plain(opened):
-        return some_rows(result, rows, columns, opened.frame)
+    if (frame := _in_slices(opened)) is not None:
+        return some_rows(result, rows, columns, frame)
     return result.collect(_filtered(opened.frame, pl.Series(sorted({*rows}), dtype=pl.UInt32), columns))
 
 
@@ -231,10 +244,10 @@ class WholeRows:
 
         NOTE: Polars reads ahead of a slow reader, up to all texts of a large file.
         """
-        there = None if self.opened is None else self.opened.frame
+        there = None if self.opened is None else _in_slices(self.opened)
         rows = None if rows is None else rows.sort()
-        if not (self.result.has_cheap_slices and (self.opened is None or _is_plain(self.opened))):
-            yield _only(self.build(self.result.numbered, there), rows)
+        if not self.result.has_cheap_slices or (self.opened is not None and there is None):
+            yield _only(self.build(self.result.numbered, None if self.opened is None else self.opened.frame), rows)
             return
         for first in range(0, max(1, self.result.rows), _WINDOW):
             wanted = None if rows is None else rows.filter(rows.is_between(first, first + _WINDOW, closed="left"))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from assay.aggregating.aggregate import RESULTS, longest_label
 from assay.aggregating.outcomes import cut_off_expr, cut_off_sql, outcome_of_row_expr
@@ -288,8 +289,13 @@ class Result:
         texts = self.numbered.filter(pl.col(ROW).is_in(rows.implode())).select(
             text, pl.lit(1).alias("rows"), pl.col(ROW).alias("row")
         )
-        found = self.collect(texts.filter(pl.col("text") != "")).cast({"rows": pl.UInt32})
+        found = self.collect(compact(texts.filter(pl.col("text") != ""))).cast({"rows": pl.UInt32})
         return pl.concat([_NO_LINES, *(_labelled(part, self.labels) for part in found.iter_slices(_TEXTS_AT_ONCE))])
+
+
+def compact(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return few rows of many without the others' texts, which Polars would keep in memory as long as these."""
+    return rows.with_columns(cs.string() + pl.lit(""))  # makes texts anew
 
 
 def open_result(source: Any) -> Result:

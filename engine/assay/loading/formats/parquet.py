@@ -70,6 +70,11 @@ class ParquetFile(File):
             return super().scan(first, last)
         return self._by_engine(first, last)
 
+    @property
+    def is_as_polars_reads(self) -> bool:
+        """Whether Polars' own scan gives the same rows, or an error."""
+        return not (self.dense or self.foreign or self.reading.verify_checksums or self.reading.utf8 == "replace")
+
     def fault(self) -> str | None:
         return None if self.dense else find_fault(self.path)
 
