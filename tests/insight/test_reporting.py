@@ -14,6 +14,7 @@ from insight_cases import golden, golden_rows
 import assay
 from assay import InputError, UsageError
 from assay.insight import stats
+from assay.insight.findings import columns as result_columns
 from assay.insight.findings.columns import columns_of
 from assay.insight.reports.numbers import failures_of, histogram_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.reporting import report
@@ -142,6 +143,28 @@ def test_a_check_has_the_numbers_of_their_definition(seed, at_once):
         product, other = sum(s * o for s, o in centred), sum(o * o for _, o in centred)
         assert check["within_rest_correlation"] == near(product / math.sqrt(within * other))
     assert sum(check["share_of_reward_variance"] for check in found.checks) == near(1.0)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 64])
+def test_numbers_of_many_rows_come_from_parts_of_them(monkeypatch, at_once):
+    def json_of(frame):
+        data = report(opened(frame), task="task_id", group=["model", "step"]).as_json()
+        return {name: data[name] for name in ("summary", "checks", "by", "findings")}
+
+    def equal(one, other):
+        if isinstance(one, dict):
+            return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
+        if isinstance(one, list):
+            return len(one) == len(other) and all(map(equal, one, other))
+        return one == (near(other) if isinstance(other, float) else other)
+
+    frame = drawn(300).with_columns(length=pl.int_range(pl.len()).cast(pl.UInt32), step=pl.int_range(pl.len()) // 30)
+    frames = [frame, frame.sort("model", "step"), frame.drop("step"), frame.with_columns(reward=pl.col("check/v/b"))]
+    whole = [json_of(one) if "step" in one.columns else report(opened(one)).as_json()["checks"] for one in frames]
+    monkeypatch.setattr(result_columns, "_AT_ONCE", at_once)
+    for one, expected in zip(frames, whole, strict=True):
+        found = json_of(one) if "step" in one.columns else report(opened(one)).as_json()["checks"]
+        assert equal(found, expected)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -3,10 +3,10 @@
 Sums of squares take two passes, means first; what has one value only is found by its extremes, not by a deviation of 0.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -15,6 +15,9 @@ from assay.insight.results import Result, ScoreColumn
 from assay.insight.stats import finite
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
+
+_AT_ONCE = 1 << 20
+"""Rows whose deviations are in memory at once, about. No threshold: the last bit of a sum depends on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,19 +28,52 @@ class Keys:
     values: pl.DataFrame
     codes: pl.Series
 
-    @property
-    def order(self) -> pl.Series:
-        """The rows in order of their numbers, those that are left out last."""
-        return self.codes.arg_sort(nulls_last=True)
-
     def shown(self, code: int) -> str:
         """Return the values of a number as text."""
         return ", ".join("–" if value is None else str(value) for value in self.values.row(code))
 
 
 @dataclass(frozen=True, eq=False)
+class Grouped:
+    """The rows that have a number, such as that of their group, in order of it: ``order``, None if they are; ``codes`` in this order."""
+
+    order: pl.Series | None
+    codes: pl.Series
+
+    @classmethod
+    def by(cls, codes: pl.Series) -> "Grouped":
+        """Return rows in order of their numbers, and of the rows; those without one are left out."""
+        if not codes.null_count() and codes.is_sorted():
+            return cls(None, codes.set_sorted())
+        order = codes.arg_sort(nulls_last=True).head(len(codes) - codes.null_count())
+        return cls(order, codes.gather(order).set_sorted())
+
+    def of(self, values: pl.Series) -> pl.Series:
+        """Return the values of these rows."""
+        return values if self.order is None else values.gather(self.order)
+
+    def parts(self, **values: pl.Series) -> Iterator[pl.DataFrame]:
+        """Yield values of the rows beside their numbers, ``g``, in parts of whole groups; of no rows, an empty one."""
+        start, rows = 0, len(self.codes)
+        while True:
+            end = min(start + _AT_ONCE, rows)
+            if end < rows:
+                first, after = (self.codes.search_sorted(self.codes[end], side) for side in ("left", "right"))
+                end = first if first > start else after
+            order = None if self.order is None else self.order.slice(start, end - start)
+            own = {
+                name: column.slice(start, end - start) if order is None else column.gather(order)
+                for name, column in values.items()
+            }
+            yield pl.DataFrame({"g": self.codes.slice(start, end - start), **own})
+            if end == rows:
+                return
+            start = end
+
+
+@dataclass(frozen=True, eq=False)
 class ResultColumns:
-    """Columns of a result in memory."""
+    """Columns of a result in memory; of groups their numbers, for nobody asks for their values, and the names of their columns."""
 
     result: Result
     reward: pl.Series
@@ -45,7 +81,8 @@ class ResultColumns:
     failed: pl.Series | None
     length: pl.Series | None
     task: Keys | None
-    group: Keys | None
+    group: pl.Series | None
+    group_names: tuple[str, ...]
     known: dict[str, Keys]
 
     def keys(self, name: str) -> Keys:
@@ -53,6 +90,10 @@ class ResultColumns:
         if name not in self.known:
             self.known[name] = numbered(self.result, [name])
         return self.known[name]
+
+    def numbers(self, names: Sequence[str]) -> pl.Series:
+        """Return a number for each row, equal where some columns are; 0 without columns."""
+        return _packed([self.keys(name) for name in names]) if names else pl.repeat(0, self.rows, eager=True)
 
     @property
     def rows(self) -> int:
@@ -70,50 +111,21 @@ class ResultColumns:
         return pl.int_range(self.rows, dtype=pl.UInt32, eager=True) if self.task is None else self.task.codes
 
     @cached_property
-    def reward_deviations(self) -> tuple[pl.Series | None, float]:
-        """Rewards less their mean, and the sum of the squares."""
-        own = deviations(self.reward.drop_nulls())
-        return own, product(own, own)
-
-    @cached_property
-    def in_groups(self) -> "Grouped | None":
-        """The rows that are in groups, in order of the group."""
-        if self.group is None:
-            return None
-        codes = self.group.codes
-        inside = self.rows - codes.null_count()
-        if inside == self.rows and codes.is_sorted():
-            return Grouped(None, codes.set_sorted(), self.reward)
-        order = self.group.order.head(inside)
-        return Grouped(order, codes.gather(order).set_sorted(), self.reward.gather(order))
-
-
-@dataclass(frozen=True, eq=False)
-class Grouped:
-    """The rows that are in groups, in order of the group."""
-
-    order: pl.Series | None
-    group: pl.Series
-    reward: pl.Series
-
-    def of(self, values: pl.Series) -> pl.Series:
-        """Return the values of these rows."""
-        return values if self.order is None else values.gather(self.order)
-
-    @cached_property
-    def position(self) -> pl.Series:
-        """The place of each row's group."""
-        return self.group.rle_id()
-
-    @cached_property
-    def centred_reward(self) -> pl.Series | None:
-        """Rewards less the mean of their group; None if one is missing."""
-        return None if self.reward.null_count() else centred(self.group, self.reward, self.position)[0]
-
-    @cached_property
     def reward_squares(self) -> float:
-        """The sum of the squares of ``centred_reward``."""
-        return product(self.centred_reward, self.centred_reward)
+        """The sum of the squares of the rewards less their mean."""
+        return squares(self.reward.drop_nulls())
+
+    @cached_property
+    def in_groups(self) -> Grouped | None:
+        """The rows that are in groups, in order of the group."""
+        return None if self.group is None else Grouped.by(self.group)
+
+    def compared_groups(self) -> Iterator[pl.DataFrame]:
+        """Yield the groups of two rewards or more: ``g``, rewards ``n``, ``min`` and ``max``; in parts."""
+        value = pl.col("r")
+        ends = (pl.len().alias("n"), value.min().alias("min"), value.max().alias("max"))
+        for part in () if self.in_groups is None else self.in_groups.parts(r=self.reward):
+            yield part.drop_nulls().group_by("g", maintain_order=True).agg(ends).filter(pl.col("n") > 1)
 
 
 def mean_of(values: pl.Series) -> float | None:
@@ -124,28 +136,69 @@ def mean_of(values: pl.Series) -> float | None:
     return finite(float(least if least == greatest else values.sum() / len(values)))  # type: ignore[arg-type]
 
 
-def deviations(values: pl.Series) -> pl.Series | None:
-    """Return values, none null, less their mean; None if all are equal."""
-    return None if values.min() == values.max() else values - mean_of(values)
+class Sums(NamedTuple):
+    """Sums of products of deviations of two columns over ``n`` rows."""
+
+    n: int
+    xx: float
+    xy: float
+    yy: float
+
+    @classmethod
+    def of(cls, n: int, x: pl.Series | None, y: pl.Series | None) -> "Sums":
+        """Return those of deviations; exactly 0 where a side has one value only, which is None."""
+        pairs = ((x, x), (x, y), (y, y))
+        return cls(n, *(0.0 if a is None or b is None else float((a * b).sum()) for a, b in pairs))
+
+    @classmethod
+    def total(cls, parts: Iterable["Sums"]) -> "Sums":
+        """Return the sums over the rows of all parts."""
+        return cls(*(sum(values) for values in zip(cls(0, 0.0, 0.0, 0.0), *parts, strict=True)))
 
 
-def product(x: pl.Series | None, y: pl.Series | None) -> float:
-    """Return the sum of the products of deviations; exactly 0 where a side has one value only."""
-    return 0.0 if x is None or y is None else float((x * y).sum())
+def sums_of(x: pl.Series, y: pl.Series) -> Sums:
+    """Return the sums of two columns, none null, less their means."""
+    means = [None if values.min() == values.max() else mean_of(values) for values in (x, y)]
+    parts = list[Sums]()
+    for at in range(0, len(x), _AT_ONCE):
+        sides = [values.slice(at, _AT_ONCE) for values in (x, y)]
+        own, other = (None if mean is None else side - mean for side, mean in zip(sides, means, strict=True))
+        parts.append(Sums.of(len(sides[0]), own, other))
+    return Sums.total(parts)
 
 
-def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[pl.Series, int, int]:
-    """Return values less the mean of their group; and how many groups have two rows, and how many of these two values."""
-    value = pl.col("v")
-    of_group = (
-        pl.DataFrame({"g": group, "v": values})
-        .group_by("g", maintain_order=True)
-        .agg(pl.len().alias("n"), value.sum().alias("sum"), value.min().alias("min"), value.max().alias("max"))
+def squares(values: pl.Series) -> float:
+    """Return the sum of the squares of values, none null, less their mean."""
+    return sums_of(values, values).xx
+
+
+class Centred(NamedTuple):
+    """Values less the mean of their group; how many groups have two rows, and in how many the first of the columns differs."""
+
+    values: list[pl.Series]
+    several: int
+    differing: int
+
+
+def centred(part: pl.DataFrame, *names: str) -> Centred:
+    """Return columns of a part of ``Grouped``, none null, less the means of their groups."""
+    ends = [
+        end.alias(f"{name}/{kind}")
+        for name in names
+        for kind, end in (("sum", pl.col(name).sum()), ("min", pl.col(name).min()), ("max", pl.col(name).max()))
+    ]
+    of_group = part.group_by("g", maintain_order=True).agg(pl.len().alias("n"), *ends)
+    position, flat = part["g"].rle_id(), [pl.col(f"{name}/min") == pl.col(f"{name}/max") for name in names]
+    means = of_group.select(
+        pl.when(is_flat).then(f"{name}/min").otherwise(pl.col(f"{name}/sum") / pl.col("n"))
+        for name, is_flat in zip(names, flat, strict=True)
     )
-    flat = pl.col("min") == pl.col("max")
-    mean = of_group.select(pl.when(flat).then("min").otherwise(pl.col("sum") / pl.col("n"))).to_series()
-    several, differing = of_group.select((pl.col("n") > 1).sum(), flat.not_().sum().alias("differing")).row(0)
-    return values - mean.gather(position), several, differing
+    several, differing = of_group.select((pl.col("n") > 1).sum(), flat[0].not_().sum().alias("differing")).row(0)
+    return Centred(
+        [part[name] - mean.gather(position) for name, mean in zip(names, means.get_columns(), strict=True)],
+        several,
+        differing,
+    )
 
 
 def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> ResultColumns:
@@ -166,10 +219,11 @@ def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> R
     group = None
     if task is not None:
         present = _present(by_name, tasks)
-        group = _joined([by_name[name] for name in groups], where=present)
         task = Keys(task.names, task.values, _only(task.codes, present))
+        is_task = tuple(groups) == tuple(tasks)
+        group = task.codes if is_task else _dense(_only(_packed([by_name[name] for name in groups]), present))
     passed, error, lengths = optional.values()
-    return ResultColumns(result, table["reward"], passed, error, lengths, task, group, by_name)
+    return ResultColumns(result, table["reward"], passed, error, lengths, task, group, tuple(groups), by_name)
 
 
 def numbered(result: Result, names: Sequence[str]) -> Keys:
@@ -217,21 +271,29 @@ def _only(codes: pl.Series, where: pl.Series | None) -> pl.Series:
     return frame.select(pl.when("where").then("code")).to_series()
 
 
-def _joined(keys: Sequence[Keys], where: pl.Series | None = None) -> Keys:
+def _joined(keys: Sequence[Keys]) -> Keys:
     if len(keys) == 1:
-        return Keys(keys[0].names, keys[0].values, _only(keys[0].codes, where))
-    packed = keys[0].codes.cast(pl.UInt64)
-    for key in keys[1:]:
-        packed = packed * key.values.height + key.codes
-    distinct = (packed if where is None else packed.filter(where)).unique().sort()
-    numbers = pl.DataFrame({"packed": distinct, "code": pl.int_range(len(distinct), dtype=pl.UInt32, eager=True)})
-    codes = pl.DataFrame({"packed": packed}).join(numbers, on="packed", how="left", maintain_order="left")["code"]
-    values = []
+        return keys[0]
+    packed = _packed(keys)
+    distinct, values = packed.unique().sort(), []
     for key in reversed(keys):
         values.append(key.values.to_series().gather(distinct % key.values.height))
         distinct //= key.values.height
     names = tuple(name for key in keys for name in key.names)
-    return Keys(names, pl.DataFrame(values[::-1]), _only(codes.rechunk(), where))
+    return Keys(names, pl.DataFrame(values[::-1]), _dense(packed))
+
+
+def _packed(keys: Sequence[Keys]) -> pl.Series:
+    """Return the combination of keys in each row as one number."""
+    packed = keys[0].codes.cast(pl.UInt64)
+    for key in keys[1:]:
+        packed = packed * key.values.height + key.codes
+    return packed
+
+
+def _dense(numbers: pl.Series) -> pl.Series:
+    """Return the place of each number among those that there are."""
+    return (numbers.rank("dense") - 1).cast(pl.UInt32)
 
 
 def score_columns(result: Result, checks: Sequence[ScoreColumn]) -> Iterator[tuple[ScoreColumn, pl.Series]]:

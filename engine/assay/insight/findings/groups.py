@@ -10,7 +10,7 @@ from assay.insight.findings.columns import ResultColumns
 from assay.insight.findings.facts import Facts, GroupFacts
 from assay.insight.findings.finding import Finding, Selection
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
-from assay.insight.integrity.groups import has_several, numbered, other_keys, sharing, usual_size
+from assay.insight.integrity.groups import has_several, other_keys, sharing, usual_size
 from assay.insight.integrity.prompts import gold_keys, prompt_keys
 from assay.insight.probes import GOLDS
 from assay.writing.numbers import count
@@ -20,23 +20,25 @@ def groups_of(columns: ResultColumns) -> GroupFacts | None:
     """Return which groups do not hold together; None without groups."""
     if columns.group is None or columns.task is None:
         return None
-    result, group = columns.result, columns.group.codes.alias("group")
-    sizes = group.drop_nulls().value_counts(name="rows")
+    result = columns.result
+    sizes = columns.group.alias("group").drop_nulls().value_counts(name="rows")
     if (size := usual_size(sizes["rows"])) is None:
         return None
     odd = sizes.filter(pl.col("rows") != size)["group"]
     keys = [*prompt_keys(result.schema), *gold_keys(result.schema, GOLDS)]
-    if not keys:
+    if not keys or columns.in_groups is None:
         return GroupFacts(sizes.height, size, odd.clear(), odd.clear(), odd)
-    values = result.collect(result.frame.select(keys)).with_columns(group, columns.task.codes.alias("task"))
-    values = values.drop_nulls("group").unique()
-    several = pl.any_horizontal(has_several(name) for name in ("prompt", "gold") if name in values.columns)
-    mixed = values.group_by("group").agg(several.alias("mixed")).filter("mixed")["group"]
-    shared = odd.clear()
-    if "joined" in values.columns:
-        rest = numbered(columns.group.values, other_keys(columns.group.names, columns.task.names))
-        shared = sharing(values.select("group", "task", "joined", rest=rest.gather(values["group"])).unique())
-    return GroupFacts(sizes.height, size, mixed, shared, odd)
+    values = {column.name: column for column in result.collect(result.frame.select(keys))}
+    rest = columns.numbers(other_keys(columns.group_names, columns.task.names))
+    several = pl.any_horizontal(has_several(name) for name in ("prompt", "gold") if name in values)
+    mixed, prompts = [odd.clear()], list[pl.DataFrame]()
+    for part in columns.in_groups.parts(task=columns.task.codes, rest=rest, **values):
+        rows = part.rename({"g": "group"})
+        mixed.append(rows.group_by("group").agg(several.alias("mixed")).filter("mixed")["group"])
+        if "joined" in values:
+            prompts.append(rows.select("group", "task", "joined", "rest").drop_nulls("joined").unique())
+    shared = sharing(pl.concat(prompts)) if prompts else odd.clear()
+    return GroupFacts(sizes.height, size, pl.concat(mixed), shared, odd)
 
 
 def mixed(facts: Facts) -> Iterator[Finding]:
@@ -69,7 +71,7 @@ def _of_groups(facts: Facts, kind: str, what: str, hint: str) -> Iterator[Findin
     groups = {"mixed": known.mixed, "shared_prompt": known.shared, "odd_size": known.odd}[kind]
     if not len(groups) or known.groups < limits["groups"] or len(groups) < limits["share"] * known.groups:
         return
-    codes = facts.columns.group.codes
+    codes = facts.columns.group
     rows = facts.rows_of(codes.is_in(groups.implode()).fill_null(value=False))
     first = rows.with_columns(group=codes.gather(rows["row"])).sort("group", "row")["row"].head(MOST_ROWS)
     model = facts.model_of(rows)

@@ -9,7 +9,7 @@ import polars as pl
 from assay.errors import counted
 from assay.insight import stats
 from assay.insight.findings import words
-from assay.insight.findings.columns import Keys, ResultColumns, centred, product
+from assay.insight.findings.columns import Keys, ResultColumns, Sums, centred
 from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.finding import Finding, Selection
 from assay.insight.findings.limits import LIMITS, MOST_ROWS
@@ -50,32 +50,32 @@ def truncated(facts: Facts) -> Iterator[Finding]:
 
 def _sd(columns: ResultColumns) -> float:
     """Return the standard deviation of the rewards."""
-    return math.sqrt(columns.reward_deviations[1] / (columns.scored - 1)) if columns.scored > 1 else 0.0
+    return math.sqrt(columns.reward_squares / (columns.scored - 1)) if columns.scored > 1 else 0.0
 
 
 def flat(facts: Facts) -> Iterator[Finding]:
     """Find groups whose rewards are all equal, unless a gate fails everywhere."""
     has_dead_gate = any(tally.is_dead and tally.check.role == "gate" for tally in facts.tallies)
-    if facts.columns is None or (grouped := facts.columns.in_groups) is None or has_dead_gate:
+    if facts.columns is None or facts.columns.group is None or has_dead_gate:
         return
-    row, reward = pl.int_range(facts.rows, dtype=pl.UInt32, eager=True), pl.col("reward")
-    frame = pl.DataFrame({"group": grouped.group, "reward": grouped.reward, "row": grouped.of(row)}).drop_nulls()
-    is_flat = (reward.min() == reward.max()).alias("flat")
-    groups = frame.group_by("group", maintain_order=True).agg(pl.len().alias("n"), is_flat).filter(pl.col("n") > 1)
-    alike, limits = groups.filter("flat"), LIMITS["flat"]
-    if groups.height < limits["groups"] or alike.height < limits["share"] * groups.height:
+    limits, height, alike, rows, first = LIMITS["flat"], 0, 0, 0, list[pl.Series]()
+    for groups in facts.columns.compared_groups():
+        equal = groups.filter(pl.col("min") == pl.col("max"))
+        height, alike, rows = height + groups.height, alike + equal.height, rows + int(equal["n"].sum())
+        first += [equal["g"].head(MOST_ROWS - sum(map(len, first)))]
+    if height < limits["groups"] or alike < limits["share"] * height:
         return
-    rows, first = int(alike["n"].sum()), frame.join(alike.head(MOST_ROWS), on="group", how="semi")["row"].sort()
+    is_first = facts.columns.group.is_in(pl.concat(first).implode()) & facts.columns.reward.is_not_null()
     yield Finding(
         *("flat", None, rows, facts.rows),
         effect=rows / facts.rows * _sd(facts.columns),
-        numbers={"flat": alike.height, "groups": groups.height},
-        title=f"The rewards of {percent(alike.height / groups.height)} of the groups are all equal",
+        numbers={"flat": alike, "groups": height},
+        title=f"The rewards of {percent(alike / height)} of the groups are all equal",
         sentences=[
-            f"{count(alike.height)} of {counted(groups.height, 'group')}.",
+            f"{count(alike)} of {counted(height, 'group')}.",
             "Training that compares the rollouts of a group learns nothing from them.",
         ],
-        selection=Selection(row=tuple(first.head(MOST_ROWS))),
+        selection=Selection(row=tuple(is_first.arg_true().head(MOST_ROWS))),
     )
 
 
@@ -125,13 +125,12 @@ def length(facts: Facts) -> Iterator[Finding]:
     """Find rewards that hang together with the length of the text, unless a check pays for it."""
     if (columns := facts.columns) is None or columns.length is None:
         return
-    limits, group = LIMITS["length"], pl.lit(None, pl.UInt32) if columns.group is None else columns.group.codes
-    frame = pl.DataFrame({"x": columns.length.cast(pl.Float64), "y": columns.reward}).with_columns(g=group)
-    frame = frame.drop_nulls(["x", "y"])
-    grouped = frame.drop_nulls("g").sort("g")
-    is_within = (grouped["g"].rle().struct.field("len") > 1).sum() >= limits["groups"]
-    r = _within(grouped) if is_within else stats.correlation(frame["x"], frame["y"])
-    if frame.height < limits["rows"] or r is None or abs(r) < limits["correlation"]:
+    limits, length = LIMITS["length"], columns.length.cast(pl.Float64)
+    rows = int((length.is_not_null() & columns.reward.is_not_null()).sum())
+    several, within = _within(columns, length)
+    is_within = several >= limits["groups"]
+    r = within if is_within else stats.correlation(length, columns.reward)
+    if rows < limits["rows"] or r is None or abs(r) < limits["correlation"]:
         return
     cause = "longer" if r > 0 else "shorter"
     if _PAID_FOR[cause].isdisjoint(tally.check.type for tally in facts.tallies):
@@ -141,18 +140,21 @@ def length(facts: Facts) -> Iterator[Finding]:
             cause=cause,
             numbers={"correlation": r, "within_groups": is_within},
             title=f"{cause.capitalize()} texts earn more",
-            sentences=[
-                correlation_of_length(r, within=is_within).capitalize() + f", over {counted(frame.height, 'row')}."
-            ],
+            sentences=[correlation_of_length(r, within=is_within).capitalize() + f", over {counted(rows, 'row')}."],
             selection=_SCORED,
         )
 
 
-def _within(frame: pl.DataFrame) -> float | None:
-    """Return the correlation of values less the means of their groups."""
-    position = frame["g"].rle_id()
-    x, y = (centred(frame["g"], frame[side], position)[0] for side in "xy")
-    return stats.ratio(product(x, y), product(x, x), product(y, y))
+def _within(columns: ResultColumns, length: pl.Series) -> tuple[int, float | None]:
+    """Return how many groups have two rows, and the correlation of lengths and rewards less the means of their groups."""
+    several, parts = 0, list[Sums]()
+    for part in () if columns.in_groups is None else columns.in_groups.parts(x=length, y=columns.reward):
+        both = part.drop_nulls()
+        found = centred(both, "x", "y")
+        several += found.several
+        parts.append(Sums.of(both.height, *found.values))
+    sums = Sums.total(parts)
+    return several, stats.ratio(sums.xy, sums.xx, sums.yy)
 
 
 class _Fall(NamedTuple):

@@ -135,11 +135,12 @@ def sample_of(tallies: Sequence[Tally], model: pl.Series, draws: pl.Series, most
     for tally in tallies:
         assert tally.failing is not None  # noqa: S101  (of a result)
         row = tally.failing.arg_true()
-        nothing = pl.repeat(value=False, n=len(row), eager=True) if tally.nothing is None else tally.nothing.gather(row)
-        rows = pl.DataFrame({"row": row, "model": model.gather(row), "nothing": nothing, "draw": draws.gather(row)})
-        in_all, rank = pl.len().over("model"), pl.col("draw").rank("ordinal").over("model")
-        weight = in_all / pl.min_horizontal(in_all, pl.lit(size))
-        chosen = rows.with_columns(weight=weight, rank=rank, check=tally.place).filter(pl.col("rank") <= size)
+        rows = pl.DataFrame({"row": row, "model": model.gather(row), "draw": draws.gather(row)})
+        least = rows.group_by("model").agg(pl.len().alias("n"), pl.col("row").bottom_k_by("draw", size))
+        weight = pl.col("n") / pl.min_horizontal("n", pl.lit(size))
+        chosen = least.with_columns(weight=weight, check=tally.place).explode("row").sort("row")
+        nothing = pl.lit(value=False) if tally.nothing is None else tally.nothing.gather(chosen["row"])
+        chosen = chosen.with_columns(nothing=nothing)
         parts.append(chosen.select(pl.col(name).cast(dtype) for name, dtype in _SAMPLE.items()))
     return pl.concat(parts)
 
@@ -151,9 +152,12 @@ def _in_groups(columns: ResultColumns, draws: pl.Series, most: int) -> tuple[pl.
         return rows, 1.0
     if columns.group is None:
         return rows.filter(draws.rank("ordinal") <= most), columns.rows / most
-    frame = pl.DataFrame({"row": rows, "group": columns.group.codes}).drop_nulls()
-    groups = frame.group_by("group").len("n").sort("group")
-    groups = groups.with_columns(draw=draws.head(groups.height)).sort("draw").filter(pl.col("n").cum_sum() <= most)
+    numbers = columns.group.drop_nulls().unique().sort()
+    least = draws.head(len(numbers)).bottom_k(most).max()  # a group has a row at least
+    drawn = pl.DataFrame({"group": numbers, "draw": draws.head(len(numbers))}).filter(pl.col("draw") <= least)
+    row = columns.group.is_in(drawn["group"].implode()).arg_true()
+    frame = pl.DataFrame({"row": row, "group": columns.group.gather(row)}, {"row": pl.UInt32, "group": pl.UInt32})
+    groups = frame.group_by("group").len("n").join(drawn, on="group").sort("draw").filter(pl.col("n").cum_sum() <= most)
     chosen = frame.join(groups, on="group", how="semi", maintain_order="left")["row"]
     return chosen, columns.rows / max(1, len(chosen))
 
@@ -162,10 +166,10 @@ def duplicates_in(
     columns: ResultColumns, texts: pl.DataFrame, model: pl.Series, weight: float
 ) -> tuple[pl.DataFrame, float]:
     """Return rows whose text is a duplicate, and how many could be copies in their group; each row stands for ``weight`` rows."""
-    limits, row = LIMITS["duplicates"], texts[ROW]
+    limits, row, task = LIMITS["duplicates"], texts[ROW], columns.task
     codes = {
-        name: pl.lit(None, pl.UInt32) if keys is None else keys.codes.gather(row)
-        for name, keys in (("task", columns.task), ("group", columns.group))
+        name: pl.lit(None, pl.UInt32) if numbers is None else numbers.gather(row)
+        for name, numbers in (("task", task if task is None else task.codes), ("group", columns.group))
     }
     text = pl.col(TEXT).str.strip_chars()
     frame = texts.select(pl.col(ROW).alias("row"), model.gather(row).alias("model"), text, **codes).drop_nulls(TEXT)

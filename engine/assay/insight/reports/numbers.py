@@ -11,7 +11,7 @@ import polars as pl
 from assay.aggregating.outcomes import OUTCOMES
 from assay.expressions.shared_columns import exactly
 from assay.insight import stats
-from assay.insight.findings.columns import Keys, ResultColumns, centred, deviations, mean_of, product
+from assay.insight.findings.columns import Grouped, Keys, ResultColumns, Sums, centred, mean_of, squares, sums_of
 from assay.insight.findings.facts import Tally
 from assay.insight.results import Result, sort_key
 from assay.insight.stats import finite, ratio
@@ -61,30 +61,29 @@ def summary_of(columns: ResultColumns) -> dict[str, Any]:
     summary |= {
         "tasks": None if tasks is None else tasks.codes.n_unique() - (tasks.codes.null_count() > 0),
         "without_task": None if tasks is None else tasks.codes.null_count(),
-        "groups": None if groups is None else groups.codes.n_unique() - (groups.codes.null_count() > 0),
+        "groups": None if groups is None else groups.n_unique() - (groups.null_count() > 0),
     }
     return summary | _flat_groups(columns)
 
 
 def _flat_groups(columns: ResultColumns) -> dict[str, Any]:
-    if columns.in_groups is None:
+    if columns.group is None:
         return {"compared_groups": None, "flat": None, "all_zero": None, "all_one": None}
-    grouped, reward = columns.in_groups, pl.col("r")
-    ends = (
-        pl.DataFrame({"g": grouped.group, "r": grouped.reward})
-        .drop_nulls()
-        .group_by("g", maintain_order=True)
-        .agg(pl.len().alias("n"), reward.min().alias("min"), reward.max().alias("max"))
-        .filter(pl.col("n") > 1)
-    )
-    flat = ends.filter(pl.col("min") == pl.col("max"))["min"]
-    numbers = {"flat": len(flat), "all_zero": int((flat == 0.0).sum()), "all_one": int((flat == 1.0).sum())}
-    shares = {name: number / ends.height if ends.height else None for name, number in numbers.items()}
-    return {"compared_groups": ends.height, **shares}
+    compared, numbers = 0, dict.fromkeys(("flat", "all_zero", "all_one"), 0)
+    for ends in columns.compared_groups():
+        flat = ends.filter(pl.col("min") == pl.col("max"))["min"]
+        compared += ends.height
+        for name, number in zip(numbers, (len(flat), (flat == 0.0).sum(), (flat == 1.0).sum()), strict=True):
+            numbers[name] += int(number)
+    shares = {name: number / compared if compared else None for name, number in numbers.items()}
+    return {"compared_groups": compared, **shares}
 
 
 def _interval(columns: ResultColumns, values: pl.Series, *, is_rate: bool = False) -> dict[str, Any]:
-    return _interval_of(_task_sums(pl.DataFrame({"task": columns.clusters, "v": values})), is_rate=is_rate)
+    if columns.task is None:  # a row is a task of its own
+        each = pl.DataFrame({"v": values.drop_nulls()}).with_columns(n=pl.lit(1, pl.Int64), low="v", high="v")
+        return _interval_of(each, is_rate=is_rate)
+    return _interval_of(_task_sums(pl.DataFrame({"task": columns.task.codes, "v": values})), is_rate=is_rate)
 
 
 def _task_sums(frame: pl.DataFrame) -> pl.DataFrame:
@@ -114,24 +113,23 @@ def _interval_of(sums: pl.DataFrame, *, is_rate: bool = False) -> dict[str, Any]
 
 def by_keys(columns: ResultColumns, keys: Keys, kind: str) -> dict[str, Any]:
     """Return what the rewards of each value come to."""
-    frame = {"key": keys.codes, "reward": columns.reward}
     optional = {"passed": columns.passed, "error": columns.failed, "length": columns.length}
-    frame |= {name: series for name, series in optional.items() if series is not None}
-    table = pl.DataFrame(frame).filter(pl.col("key").is_not_null())
+    known = {"reward": columns.reward, **{name: series for name, series in optional.items() if series is not None}}
     size = _joined_steps(keys) if kind == "step" else 1
-    table = table.with_columns(pl.col("key") // size) if size > 1 else table
+    rows = Grouped.by(keys.codes // size if size > 1 else keys.codes)
     reward = pl.col("reward")
     numbers = [pl.len().alias("rows"), reward.count().alias("scored"), reward.sum().alias("sum")]
     numbers += [reward.min().alias("min"), reward.max().alias("max")]
     sums = {"passed": pl.col("passed").sum(), "error": pl.col("error").sum(), "length": pl.col("length").mean()}
-    numbers += [sums[name].alias(name) for name in sums if name in frame]
-    found = table.sort("key", maintain_order=True).group_by("key", maintain_order=True).agg(numbers)
+    numbers += [sums[name].alias(name) for name in sums if name in known]
+    found = pl.concat(part.group_by("g", maintain_order=True).agg(numbers) for part in rows.parts(**known))
+    found = found.rename({"g": "key"})
     flat = pl.col("min") == pl.col("max")
     mean = pl.when(flat).then("min").when(pl.col("scored") > 0).then(pl.col("sum") / pl.col("scored"))
     found = found.with_columns(mean.alias("mean"))
     total = found.height
     found = _kept(found, kind)
-    intervals = {} if kind == "task" else _intervals(columns, keys, size, found["key"])
+    intervals = {} if kind == "task" else _intervals(columns, rows, found["key"])
     entries = [_entry(row, keys, size, intervals) for row in found.iter_rows(named=True)]
     return {"columns": list(keys.names), "values": total, "entries": entries}
 
@@ -166,18 +164,20 @@ def add_to_steps(
     unknown: list[float | None] = [None] * len(entries)
     lines = [_means(codes, check.passing(columns.reward)) for check in checks[:_MOST_CHECKS]]
     lines += [unknown for _ in checks[_MOST_CHECKS:]]
-    flat = unknown if columns.group is None else _flat_groups_of(codes, columns.group.codes, columns.reward)
+    flat = unknown if columns.group is None else _flat_groups_of(codes, columns.group, columns.reward)
     for entry, share, *rates in zip(entries, flat, *lines, strict=True):
         entry |= {"flat": share, "checks": rates}
 
 
 def _flat_groups_of(steps: pl.Series, groups: pl.Series, rewards: pl.Series) -> list[float | None]:
-    reward = pl.col("reward")
-    frame = pl.DataFrame({"pair": _pairs(steps, groups), "reward": rewards}).drop_nulls("pair")
-    ends = frame.group_by("pair").agg(reward.count().alias("rows"), flat=reward.min() == reward.max())
-    compared = ends.select(_FIRST.alias("step"), pl.when(pl.col("rows") > 1).then("flat").cast(pl.Float64))
-    every = pl.DataFrame({"step": steps.unique()}).join(compared, on="step", how="left")
-    return _means(every["step"], every["flat"])
+    reward, shares = pl.col("reward"), list[pl.DataFrame]()
+    for part in Grouped.by(steps).parts(group=groups, reward=rewards):
+        pairs = part.select(pair=_pairs(part["g"], part["group"]), reward="reward").drop_nulls("pair")
+        ends = pairs.group_by("pair").agg(reward.count().alias("rows"), flat=reward.min() == reward.max())
+        compared = ends.select(_FIRST.alias("step"), pl.when(pl.col("rows") > 1).then("flat").cast(pl.Float64))
+        every = pl.DataFrame({"step": part["g"].unique()}).join(compared, on="step", how="left")
+        shares.append(every.group_by("step").agg(pl.col("flat").mean()).sort("step"))
+    return [share for part in shares for share in part["flat"]]
 
 
 def _means(steps: pl.Series, values: pl.Series) -> list[float | None]:
@@ -197,11 +197,14 @@ def _kept(found: pl.DataFrame, kind: str) -> pl.DataFrame:
     return found.sort("rows", "key", descending=[True, False]).head(_MOST_VALUES).sort("key")
 
 
-def _intervals(columns: ResultColumns, keys: Keys, size: int, kept: pl.Series) -> dict[int, dict[str, Any]]:
-    codes = keys.codes // size if size > 1 else keys.codes
-    frame = pl.DataFrame({"task": _pairs(codes, columns.clusters), "v": columns.reward})
-    sums = _task_sums(frame.filter(codes.is_in(kept.implode()))).with_columns(key=pl.col("task") // _HIGH)
-    return {part["key"][0]: _interval_of(part) for part in sums.partition_by("key", maintain_order=True)}
+def _intervals(columns: ResultColumns, rows: Grouped, kept: pl.Series) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for part in rows.parts(task=columns.clusters, v=columns.reward):
+        own = part.filter(pl.col("g").is_in(kept.implode()))
+        sums = _task_sums(own.select(task=_pairs(own["g"], own["task"]), v="v"))
+        sums = sums.with_columns(key=pl.col("task") // _HIGH)
+        found |= {one["key"][0]: _interval_of(one) for one in sums.partition_by("key", maintain_order=True)}
+    return found
 
 
 def _entry(row: dict[str, Any], keys: Keys, size: int, intervals: dict[int, dict[str, Any]]) -> dict[str, Any]:
@@ -260,81 +263,55 @@ def numbers_of(scores: pl.Series, coefficient: float | None, columns: ResultColu
     numbers: dict[str, Any] = {"rows": rows, "mean": mean_of(present), "failures": failures}
     numbers["pass_rate"] = (rows - failures) / rows if rows else None
     sums = _sums(scores, present, columns)
-    squares = sums.ss if sums.n == rows else _squares(present)
-    numbers["variance"] = finite(squares / (rows - 1)) if rows > 1 else None
+    own = sums.xx if sums.n == rows else squares(present)
+    numbers["variance"] = finite(own / (rows - 1)) if rows > 1 else None
     numbers |= _beside_the_rest(sums, coefficient)
-    return numbers | _within_groups(scores, squares, coefficient, columns)
+    return numbers | _within_groups(scores, own, coefficient, columns)
 
 
-def _squares(values: pl.Series) -> float:
-    own = deviations(values)
-    return product(own, own)
-
-
-def _sums(scores: pl.Series, present: pl.Series, columns: ResultColumns) -> "_Sums":
+def _sums(scores: pl.Series, present: pl.Series, columns: ResultColumns) -> Sums:
     if columns.scored < columns.rows or len(present) < columns.rows:
         both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
-        s, r = deviations(both["s"]), deviations(both["r"])
-        return _Sums(both.height, product(s, s), product(s, r), product(r, r))
-    s = deviations(present)
-    r, of_rewards = columns.reward_deviations
-    return _Sums(len(present), product(s, s), product(s, r), of_rewards)
+        return sums_of(both["s"], both["r"])
+    return sums_of(present, columns.reward)
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Sums of centred products of scores ``s`` and rewards ``r``."""
-
-    n: int
-    ss: float
-    sr: float
-    rr: float
-
-
-def _correlation_with_rest(sums: _Sums, coefficient: float | None) -> float | None:
-    if coefficient is None or sums.n < 3 or sums.ss <= 0:  # noqa: PLR2004
+def _correlation_with_rest(sums: Sums, coefficient: float | None) -> float | None:
+    """Return that of scores, ``x``, with what the other checks add to rewards, ``y``."""
+    if coefficient is None or sums.n < 3 or sums.xx <= 0:  # noqa: PLR2004
         return None
-    rest = sums.rr - 2 * coefficient * sums.sr + coefficient * coefficient * sums.ss
-    return ratio(sums.sr - coefficient * sums.ss, sums.ss, rest) if rest > _NOTHING_LEFT * sums.rr else None
+    rest = sums.yy - 2 * coefficient * sums.xy + coefficient * coefficient * sums.xx
+    return ratio(sums.xy - coefficient * sums.xx, sums.xx, rest) if rest > _NOTHING_LEFT * sums.yy else None
 
 
-def _beside_the_rest(sums: _Sums, coefficient: float | None) -> dict[str, Any]:
-    share = None if coefficient is None or sums.rr <= 0 else finite(coefficient * sums.sr / sums.rr)
+def _beside_the_rest(sums: Sums, coefficient: float | None) -> dict[str, Any]:
+    share = None if coefficient is None or sums.yy <= 0 else finite(coefficient * sums.xy / sums.yy)
     return {"share_of_reward_variance": share, "rest_correlation": _correlation_with_rest(sums, coefficient)}
 
 
 def _within_groups(
-    scores: pl.Series, squares: float, coefficient: float | None, columns: ResultColumns
+    scores: pl.Series, total: float, coefficient: float | None, columns: ResultColumns
 ) -> dict[str, Any]:
     names = ("separates", "within_variance_share", "within_rest_correlation")
-    if columns.in_groups is None:
+    if (grouped := columns.in_groups) is None:
         return {"groups": 0, **dict.fromkeys(names)}
-    grouped = columns.in_groups
-    s, group, position, reward = grouped.of(scores), grouped.group, grouped.position, grouped.reward
-    r = grouped.centred_reward
-    if s.null_count():
-        here = s.is_not_null()
-        s, group, reward, r = s.filter(here), group.filter(here), reward.filter(here), None
-        position = group.rle_id()
-    within, several, differing = centred(group, s, position)
-    total, own = squares, product(within, within)
-    if s is not scores:  # in another order, or fewer
-        total = _squares(s)
-    if r is None:
-        here = reward.is_not_null()
-        reward, group = reward.filter(here), group.filter(here)
-        position = group.rle_id()
-        within = centred(group, s.filter(here), position)[0]
-        r = centred(group, reward, position)[0]
-        own_here, of_rewards = product(within, within), product(r, r)
-    else:
-        own_here, of_rewards = own, grouped.reward_squares
-    sums = _Sums(len(r), own_here, product(within, r), of_rewards)
+    if grouped.order is not None:  # in another order, or fewer
+        total = squares(grouped.of(scores).drop_nulls())
+    own, several, differing, parts = 0.0, 0, 0, list[Sums]()
+    for rows in grouped.parts(s=scores, r=columns.reward):
+        scored = rows.drop_nulls("s")
+        both = scored.drop_nulls("r")
+        of_both = centred(both, "s", "r")
+        parts.append(Sums.of(both.height, *of_both.values))
+        of_scored = of_both if both.height == scored.height else centred(scored, "s")
+        (within, *_), more, different = of_scored
+        own += parts[-1].xx if of_scored is of_both else Sums.of(0, within, within).xx
+        several, differing = several + more, differing + different
     return {
         "groups": several,
         "separates": differing / several if several else None,
         "within_variance_share": finite(own / total) if several and total > 0 else None,
-        "within_rest_correlation": _correlation_with_rest(sums, coefficient),
+        "within_rest_correlation": _correlation_with_rest(Sums.total(parts), coefficient),
     }
 
 
