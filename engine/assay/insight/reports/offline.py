@@ -77,7 +77,8 @@ def page_in_file(
                 break
             lines.append(line)
             data["cards"][str(card["row"])] = card
-        at_once = 1 + left * len(lines) // (room - left)  # as many as fit, if they are like those before
+        # some more than fit if they are like those before: a further part would be a further look at the inputs
+        at_once = 1 + 5 * left * len(lines) // (4 * (room - left))
     data["conditions"] = dict(_conditions(result, shown, [line["row"] for line in lines]))
     if index.frame.height and not lines:
         data["notes"].append("the overview leaves no room for rows: --max-size makes some")

@@ -35,7 +35,7 @@ _LONGEST_VALUE = 500
 _HEAT_CHECKS = 60
 """The most checks in the table by model: those whose failures cost the most."""
 
-_UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_UNSAFE = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 _LEAST_RANGE = 0.1
 """Rates of a column that are closer than this have nearly one colour."""
@@ -125,7 +125,9 @@ def worth(check: Mapping[str, Any]) -> str:
 def inert(data: Any) -> Markup:
     """Return JSON in which nothing ends an element of HTML or a line of JavaScript."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_UNSAFE))  # noqa: S704  (of markup it has no character)
+    for char, escape in _UNSAFE.items():  # faster than ``translate``
+        text = text.replace(char, escape)
+    return Markup(text)  # noqa: S704  (of markup it has no character)
 
 
 def _view(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -192,8 +192,15 @@ def chosen_rows(
 ) -> tuple[int, list[int]]:
     """Return how many rows the arguments of ``show`` keep, and the numbers of those to look at; ``notes`` gets what the user should know."""
     kept = _filters(result, failed, passed, where, row, notes)
-    matching = result.rows if not kept else int(result.collect(result.numbered.filter(*kept).select(pl.len())).item())
-    return matching, _chosen(result, kept, sort, limit, random) if matching else []
+    frame = result.numbered.filter(*kept) if kept else result.numbered
+    if random is None:
+        matching = int(result.collect(frame.select(pl.len())).item()) if kept else result.rows
+        return matching, _sorted(result, frame, sort, limit)
+    rows = result.collect(frame.select(ROW))
+    draws = stats.splitmix64(random, 0, result.rows).gather(rows[ROW])
+    drawn = rows.with_columns(draws.alias("draw")).sort("draw", ROW)[ROW].head(limit).sort()
+    frame = result.numbered.filter(pl.col(ROW).is_in(drawn.implode()))
+    return rows.height, _sorted(result, frame, sort, limit) if sort else drawn.to_list()
 
 
 def _filters(
@@ -277,18 +284,12 @@ def _mended(text: str, schema: pl.Schema) -> str:
     return "" if used is None else f"Write {_OPERATORS[used]} in place of {used}"
 
 
-def _chosen(result: Result, kept: Sequence[pl.Expr], sort: Sequence[str], limit: int, seed: int | None) -> list[int]:
-    frame = result.numbered.filter(*kept) if kept else result.numbered
+def _sorted(result: Result, frame: pl.LazyFrame, sort: Sequence[str], limit: int) -> list[int]:
     by = [name.removeprefix("-") if name not in result.schema else name for name in sort]
     for name in by:
         if name not in result.schema:
             hint = did_you_mean(name, result.schema) or f"Columns: {listed(list(result.schema))}"
             raise UsageError(f"--sort {name}: {result.name} has no such column.", hint)
-    if seed is not None:
-        rows = result.collect(frame.select(ROW))
-        draws = stats.splitmix64(seed, 0, result.rows).gather(rows[ROW])
-        rows = rows.with_columns(draws.alias("draw")).sort("draw", ROW).head(limit).sort(ROW)
-        frame = result.numbered.filter(pl.col(ROW).is_in(rows[ROW].implode()))
     if by:
         largest = [name not in result.schema for name in sort]
         keys = [*map(exactly, by), pl.col(ROW)]
