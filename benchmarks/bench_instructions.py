@@ -14,7 +14,7 @@ from harness.table import at_least, line, per_row
 
 TURNS = 2
 HERE = min(ROWS, 20_000)
-LOOPS = {"row_loop": "the loop over row()", "lm_eval_ifeval": "lm-eval"}
+LOOPS = {"row_loop": "our definition, the loop over row()", "lm_eval_ifeval": "lm-eval"}
 LEAST = {"row_loop": 1, "lm_eval_ifeval": 4}
 
 

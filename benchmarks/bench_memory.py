@@ -2,13 +2,13 @@
 
 import pytest
 
-from harness.generate import ABSENT, CACHE, ROWS, real_rollouts
+from harness.generate import ABSENT, CACHE, GROUP, ROWS, real_rollouts
 from harness.process import SPEC, Race, assay
 from harness.table import at_most, line
 
 FILES = {
-    f"{ROWS:,} rows in groups of 50,000": ((ROWS, 50_000), 700),
-    f"{4 * ROWS:,} rows in groups of 50,000": ((4 * ROWS, 50_000), 700),
+    f"{ROWS:,} rows in groups of {GROUP:,}": ((ROWS, GROUP), 700),
+    f"{4 * ROWS:,} rows in groups of {GROUP:,}": ((4 * ROWS, GROUP), 700),
     f"{2 * ROWS:,} rows in groups of 5,000": ((2 * ROWS, 5_000), 700),
     f"{ROWS:,} rows in one group": ((ROWS, ROWS), 900),
     f"{2 * ROWS:,} rows in one group": ((2 * ROWS, 2 * ROWS), 900),

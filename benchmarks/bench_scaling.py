@@ -22,8 +22,8 @@ FILES = {
 }
 
 
-def _rollouts(rows, copies=1, group=50_000):
-    return real_rollouts(rows, copies, group) or pytest.skip(ABSENT)
+def _rollouts(rows, copies=1):
+    return real_rollouts(rows, copies) or pytest.skip(ABSENT)
 
 
 def _score(rollouts, *specs):

@@ -6,7 +6,7 @@ Each contender is a process of its own. Its verdicts are compared with those of 
 import pytest
 
 from harness.comparing import MAY_DIFFER, absent, differences, verdicts
-from harness.generate import ABSENT, ROWS, real_rollouts
+from harness.generate import ABSENT, GROUP, ROWS, real_rollouts
 from harness.process import Race, contender, launch
 from harness.table import Line, at_least, at_most, line, per_row
 
@@ -17,10 +17,13 @@ FILES = {
     ASSAY: "file_assay",
     "Polars by hand": "file_polars",
     "DuckDB SQL": "file_duckdb",
+    "a plain loop, with reasons": "file_loop",
 }
 IN_MEMORY = {
     "Assay's plan": ("columns", min(ROWS, 200_000)),
-    "the loop over row()": ("row_loop", min(ROWS, 5_000)),
+    "a plain loop": ("plain_loop", min(ROWS, 20_000)),
+    "a plain loop, with reasons": ("plain_loop_reasons", min(ROWS, 20_000)),
+    "our definition, the loop over row()": ("row_loop", min(ROWS, 5_000)),
     "verifiers": ("spec_verifiers", min(ROWS, 5_000)),
     "inspect_ai": ("spec_inspect", min(ROWS, 10_000)),
     "promptfoo": ("spec_promptfoo", min(ROWS, 5_000)),
@@ -28,7 +31,7 @@ IN_MEMORY = {
 TIMES_ASSAY = {
     "Polars by hand": 1.3,
     "DuckDB SQL": 1.3,
-    "the loop over row()": 10,
+    "our definition, the loop over row()": 10,
     "verifiers": 100,
     "inspect_ai": 5,
     "promptfoo": 100,
@@ -72,6 +75,22 @@ def test_file_to_file(rollouts, table):
         goal = at_least(took / ours, TIMES_ASSAY[name], " × assay") if name in TIMES_ASSAY else goal
         ratios = {"ratio": (took / floor, "the floor"), "cpu_ratio": (cpu / race.cpu("the floor"), "the floor")}
         table.append(line(what, named.get(name, name), per_row(took, ROWS), per_row(cpu, ROWS), **ratios, goal=goal))
+
+
+@pytest.mark.parametrize("group", [5_000, GROUP, ROWS])
+def test_row_groups(group, table):
+    """The same texts in other row groups: one group leaves the scan to one core."""
+    path = real_rollouts(ROWS, group=group) or pytest.skip(ABSENT)
+    race = Race({name: contender(FILES[name], path) for name in ("the floor", ASSAY)}, turns=TURNS)
+    took, cpu = race.seconds(ASSAY), race.cpu(ASSAY)
+    ratios = {
+        "ratio": (took / race.seconds("the floor"), "the floor"),
+        "cpu_ratio": (cpu / race.cpu("the floor"), "the floor"),
+    }
+    shown = f"{ASSAY}, {'one group' if group == ROWS else f'groups of {group:,}'}"
+    goal = at_most(took / race.seconds("the floor"), 2.0)
+    what = f"ten checks, file to file, {ROWS:,} rows, by row groups"
+    table.append(line(what, shown, per_row(took, ROWS), per_row(cpu, ROWS), **ratios, goal=goal))
 
 
 def test_in_memory(rollouts, table):

@@ -1,4 +1,4 @@
-"""What the benchmarks draw by seed: specs with the texts and the shape of file to run them on, and functions with golds and params.
+"""What the benchmarks draw by seed: specs with the texts to run them on, and functions with golds and params.
 
 ``python -m harness.draws`` prints them.
 """
@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from harness.pool import POOL
 from harness.texts import KINDS
 
-__all__ = ["DRAWS", "FUNCTIONS", "GROUPS", "SEED", "FunctionDraw", "SpecDraw", "function_draws", "spec_draws"]
+__all__ = ["DRAWS", "FUNCTIONS", "SEED", "FunctionDraw", "SpecDraw", "function_draws", "spec_draws"]
 
 SEED = int(os.environ.get("ASSAY_BENCH_SEED") or 15)
 """What everything is drawn by."""
 
 DRAWS = int(os.environ.get("ASSAY_BENCH_DRAWS") or 20)
 """Specs, and functions."""
-
-GROUPS = (5_000, 50_000, 500_000)
-"""Rows in a row group."""
 
 FUNCTIONS = ("exact_match", "contains", "regex_match", "tool_calls_match", "task_expectations")
 
@@ -33,18 +30,16 @@ class SpecDraw:
     Attributes:
         number: Its number, from 1.
         kind: The kind of text.
-        group: Rows in a row group.
         checks: The checks.
     """
 
     number: int
     kind: str
-    group: int
     checks: tuple[dict[str, object], ...]
 
     @property
     def name(self) -> str:
-        return f"draw {self.number}: {len(self.checks)} checks, {self.kind}, groups of {self.group:,}"
+        return f"draw {self.number}: {len(self.checks)} checks, {self.kind}"
 
     @property
     def reads_tasks(self) -> bool:
@@ -86,14 +81,12 @@ class FunctionDraw:
 
 
 def spec_draws(seed: int = SEED) -> list[SpecDraw]:
-    """Draw specs; each pair of a kind and a shape comes once before one comes twice. The first ones of more draws are the same."""
-    rng, places = random.Random(seed), []
-    while len(places) < DRAWS:
-        every = [(kind, group) for kind in KINDS for group in GROUPS]
-        places += random.Random(f"{seed} {len(places)}").sample(every, len(every))
-    return [
-        SpecDraw(at, *place, tuple(rng.sample(POOL, rng.randint(4, 16)))) for at, place in enumerate(places[:DRAWS], 1)
-    ]
+    """Draw specs; each kind of text comes three times before one comes a fourth time. The first ones of more draws are the same."""
+    rng, kinds = random.Random(seed), []
+    while len(kinds) < DRAWS:
+        every = [kind for kind in KINDS for _ in range(3)]
+        kinds += random.Random(f"{seed} {len(kinds)}").sample(every, len(every))
+    return [SpecDraw(at, kind, tuple(rng.sample(POOL, rng.randint(4, 16)))) for at, kind in enumerate(kinds[:DRAWS], 1)]
 
 
 _GOLDS = {

@@ -28,7 +28,6 @@ STAGES = {
 """What each stage adds to the one before it."""
 
 FLOOR = "the floor"
-_GROUP = 50_000
 _TURNS = 3
 
 Stages = dict[str, object]
@@ -44,7 +43,7 @@ def commands(rollouts: Path) -> dict[str, list[str]]:
 
 def measure(rows: int = ROWS, turns: int = _TURNS) -> Stages | None:
     """Run the processes in turn. None where the real texts are absent."""
-    rollouts = real_rollouts(rows, group=_GROUP)
+    rollouts = real_rollouts(rows)
     if rollouts is None:
         return None
     race = Race(commands(rollouts), turns)

@@ -21,11 +21,21 @@ from assay.compiling.verifiers import on_row
 from assay.functions.registry import list_fns
 from assay.scoring.reference import score_rows
 from assay.steps.registry import STEP_TYPES
-from contenders import file_duckdb, file_polars, row_loop, spec_functions, spec_promptfoo, spec_verifiers, stage
+from contenders import (
+    file_duckdb,
+    file_polars,
+    plain_loop,
+    plain_loop_reasons,
+    row_loop,
+    spec_functions,
+    spec_promptfoo,
+    spec_verifiers,
+    stage,
+)
 from contenders.spec import NotExpressibleError
 from harness import registered, stages
 from harness.comparing import differences
-from harness.draws import FUNCTIONS, GROUPS, SpecDraw, function_draws, spec_draws
+from harness.draws import FUNCTIONS, SpecDraw, function_draws, spec_draws
 from harness.generate import drawn_file, functions_file
 from harness.pool import POOL
 from harness.texts import KINDS, MEAN_BYTES, texts
@@ -52,7 +62,7 @@ def test_specs_are_drawn_by_seed():
     assert draws == spec_draws(7) != spec_draws(8)
     assert len(draws) == 20
     assert {len(draw.checks) for draw in draws} <= set(range(4, 17))
-    assert {(draw.kind, draw.group) for draw in draws} == {(kind, group) for kind in KINDS for group in GROUPS}
+    assert [sum(draw.kind == kind for draw in draws[:12]) for kind in KINDS] == [3] * len(KINDS)
 
 
 def test_functions_are_drawn_by_seed():
@@ -90,13 +100,20 @@ def test_contenders_say_what_a_spec_says(draw, cache, monkeypatch):
     if not draw.reads_tasks:
         for name, function in spec_functions.functions_of(spec).items():
             assert [float(function(text)) for text in frame["completion"]] == wanted[name].to_list(), name
+        for loop in (plain_loop, plain_loop_reasons):
+            verdicts = loop.run(loop.prepare(spec, frame), frame)
+            assert not differences(pl.DataFrame(verdicts), wanted).any()
+        failed = [[line for line in feedback.split("\n") if line] for feedback in verdicts["feedback"]]
+        assert [len(lines) for lines in failed] == wanted.drop("reward").select(
+            pl.sum_horizontal(pl.all() < 1)
+        ).to_series().to_list()
         monkeypatch.setattr(spec_verifiers, "peer", lambda: assay)  # which has the same classes
         rubric = spec_verifiers.run(spec_verifiers.prepare(spec, frame), frame)
         assert not differences(pl.DataFrame(rubric), wanted).any()
 
 
 def test_what_a_contender_cannot_say():
-    draw = SpecDraw(1, "chat", 10, ({"type": "regex", "id": "ahead", "pattern": "a(?!b)"},))
+    draw = SpecDraw(1, "chat", ({"type": "regex", "id": "ahead", "pattern": "a(?!b)"},))
     with pytest.raises(NotExpressibleError, match="ahead: look-around"):
         file_polars._CHECKS["regex"](draw.checks[0])
     with pytest.raises(NotExpressibleError, match="ahead: look-around"):
@@ -105,7 +122,7 @@ def test_what_a_contender_cannot_say():
 
 def test_a_statement_quotes_its_phrases(cache):
     check = {"type": "not_contains", "id": "no-sorry", "value": "I'm Sorry"}
-    spec = _spec(cache, SpecDraw(1, "chat", 10, (check, {**check, "id": "as-written", "caseSensitive": True})))
+    spec = _spec(cache, SpecDraw(1, "chat", (check, {**check, "id": "as-written", "caseSensitive": True})))
     query = file_duckdb.prepare(spec, ("in.parquet", "it's.parquet"))
     assert "NOT contains(low, 'i''m sorry')" in query
     assert "NOT contains(completion, 'I''m Sorry')" in query
@@ -121,7 +138,7 @@ def test_assertions_carry_flags_behind_a_pattern(cache):
         {"type": "regex", "id": "b", "pattern": r"\d"},
         {"type": "not_contains", "id": "c", "value": "x"},
     )
-    flagged, plain, phrase = spec_promptfoo.assertions(_spec(cache, SpecDraw(1, "chat", 10, checks)))
+    flagged, plain, phrase = spec_promptfoo.assertions(_spec(cache, SpecDraw(1, "chat", checks)))
     assert flagged == {"type": "javascript", "value": r'new RegExp("^- \\d", "m").test(output)'}
     assert plain == {"type": "regex", "value": r"\d"}
     assert phrase == {"type": "not-icontains", "value": "x"}
