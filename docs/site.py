@@ -1,4 +1,4 @@
-"""Pages of the site that are kept outside docs/ (README.md is its front page), and tables that a narrow screen can show."""
+"""Pages of the site that are kept outside docs/ (README.md is its front page); tables and charts for any screen."""
 
 import re
 from html import escape, unescape
@@ -31,15 +31,22 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Tell each cell the name of its column, which site.css shows where a table is too wide for the screen."""
-    return re.sub(r"<table>.*?</table>", lambda table: _with_columns(table[0]), html, flags=re.DOTALL)
+    """Tell each cell the name of its column, which site.css shows where a table is too wide; put charts into the page, for its colours."""
+    html = re.sub(r"<table>.*?</table>", lambda table: _with_columns(table[0]), html, flags=re.DOTALL)
+    return re.sub(r'<img [^>]*src="[^"]*?([\w-]+)\.svg"[^>]*>', lambda image: _chart(image[1]), html)
+
+
+def _chart(name: str) -> str:
+    return (ROOT / "docs" / "performance" / f"{name}.svg").read_text("utf-8").replace("<svg ", '<svg class="chart" ', 1)
 
 
 def _with_columns(table: str) -> str:
-    names = [unescape(re.sub(r"<[^>]+>", "", head)) for head in re.findall(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)]
+    names = [
+        unescape(re.sub(r"<[^>]+>", "", head)) for head in re.findall(r"<th(?: [^>]*)?>(.*?)</th>", table, re.DOTALL)
+    ]
 
     def row(match: re.Match[str]) -> str:
         each = iter(names)
-        return re.sub(r"<td", lambda _: f'<td data-column="{escape(next(each, ""))}"', match[0])
+        return re.sub(r"<td\b", lambda _: f'<td data-column="{escape(next(each, ""))}"', match[0])
 
     return re.sub(r"<tr>.*?</tr>", row, table, flags=re.DOTALL)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer.main
+from charts import CHARTS, as_svg
 from pages import DOCS, PAGES, ROOT, comparable, name_of, run_page
 
 from assay.cli.main import app
@@ -112,6 +113,12 @@ def benchmarks_of(page: str) -> str:
         shown = [name for name in rows[0] if name != "measured" and any(row[name] for row in rows)]
         text += f"\n### {measured}\n\n" + _table(shown, [[row[name] for name in shown] for row in rows])
     return text
+
+
+def charts() -> dict[Path, str]:
+    """The charts of the benchmark table, by their files."""
+    table = lines_of_benchmarks()
+    return {DOCS / "performance" / f"{name}.svg": as_svg(chart, table) for name, chart in CHARTS.items()}
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
@@ -241,6 +248,8 @@ if __name__ == "__main__":
     if STAGES.exists():
         page = DOCS / "stages.md"
         page.write_text(replaced(page.read_text("utf-8"), "stages", STAGES.read_text("utf-8")), "utf-8")
+    for chart, svg in charts().items():
+        chart.write_text(svg, "utf-8")
     for page in PAGES:
         page.write_text(generated(page), "utf-8")
         page.write_text(with_output(page), "utf-8")

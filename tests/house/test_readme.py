@@ -26,6 +26,7 @@ from readme import (
     PARTS,
     TABLES,
     benchmarks_of,
+    charts,
     commands_as_markdown,
     generated,
     lines_of_benchmarks,
@@ -128,6 +129,14 @@ def test_generated_parts_are_not_empty():
     assert "| `verl-dump` |" in part(TEXTS["docs/inputs.md"], "presets")
     assert "| decode | " in part(TEXTS["docs/stages.md"], "stages")
     assert part(TEXTS["README.md"], "few").count("\n") == 2 + len(FEW)
+
+
+def test_the_charts_come_from_the_table():
+    page = TEXTS["docs/performance.md"]
+    for path, svg in charts().items():
+        assert path.read_text("utf-8") == svg, "run `make readme`"
+        assert f"](performance/{path.name})" in page
+        assert svg.count("<rect") > 2
 
 
 def test_each_line_of_the_benchmarks_is_on_one_page():
