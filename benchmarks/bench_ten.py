@@ -107,5 +107,10 @@ def test_in_memory(rollouts, table):
             times = took / share / least
             goal = at_least(times, TIMES_ASSAY[name], " × assay") if state == "cold" and name in TIMES_ASSAY else None
             # the process that waits for promptfoo's uses none
-            cpu = per_row(call.cpu, rows) if state == "cold" and name != "promptfoo" else ""
-            table.append(line(what, shown, per_row(took, rows), cpu, state=state, ratio=(times, "assay"), goal=goal))
+            counted = state == "cold" and name != "promptfoo"
+            cpu = per_row(call.cpu, rows) if counted else ""
+            ratios = {
+                "ratio": (times, "assay"),
+                "cpu_ratio": (call.cpu / share / ours.cpu, "assay") if counted else None,
+            }
+            table.append(line(what, shown, per_row(took, rows), cpu, state=state, **ratios, goal=goal))

@@ -125,7 +125,7 @@ def runs(block: Block) -> bool:
 def comparable(output: str) -> str:
     """Printed text without what differs from run to run."""
     lines = (line.rstrip() for line in output.strip("\n").splitlines())
-    return re.sub(r"[\d,]+ rows/s|(?<=//127\.0\.0\.1:)\d+/\S+", "N", "\n".join(lines))
+    return re.sub(r"[\d,.]+ rows/s|(?<=//127\.0\.0\.1:)\d+/\S+", "N", "\n".join(lines))
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ Tables of checks, presets and commands come from the code, printed output from r
 and of the stages from what ``make bench`` measured, where it has.
 """
 
+import contextlib
 import inspect
 import itertools
 import re
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer.main
-from charts import CHARTS, as_svg
+from charts import CHARTS, as_svg, rate, rounded
+from notebooks import NOTEBOOKS, written
 from pages import DOCS, PAGES, ROOT, comparable, name_of, run_page
 
 from assay.cli.main import app
@@ -47,25 +50,14 @@ TABLES = {
 }
 """The pages with parts of the table: how the names of what they show begin. A line is on the first page that takes it."""
 
-_TEN, _DRAWN = "ten checks, file to file", "20 drawn specs, file to file, 500,000 rows"
-_SLOPE = f"{_TEN}, slope from 500,000 to 2,000,000 rows"
-
-FEW = (
-    (f"{_TEN}, 500,000 rows", "assay score"),
-    (f"{_TEN}, 500,000 rows", "DuckDB SQL"),
-    (f"{_TEN}, 500,000 rows, by kind of text", "assay score, json"),
-    (_SLOPE, "assay score"),
-    (_SLOPE, "Polars by hand"),
-    (_DRAWN, "assay score, median"),
-    (_DRAWN, "assay score, worst"),
-    (_DRAWN, "Polars by hand, nearest to assay"),
-    ("ten checks, texts in memory", "the loop over row()"),
-    ("ten checks, texts in memory", "verifiers"),
-)
-"""The lines of the benchmark table that README.md shows: what is measured, and how the name of the contender begins.
-
-NOTE: the good ones and the bad ones. The slope is what a large file takes; specs and texts of the draws are those that nobody tuned for.
-"""
+SPEED = {
+    "Assay's plan": "Assay, with the reason of each failure",
+    "a plain loop, with reasons": "a plain Python loop, with reasons",
+    "verifiers": "a rubric of verifiers",
+    "inspect_ai": "scorers of Inspect",
+    "promptfoo": "assertions of promptfoo",
+}
+"""The contenders of the benchmark table that README.md shows, and what it calls them: how their names begin, the scores of ten checks in memory."""
 
 COMMANDS = tuple(typer.main.get_command(app).list_commands(None))
 """The commands, in the order of the help."""
@@ -84,10 +76,12 @@ def replaced(text: str, name: str, table: str) -> str:
 
 
 def few_of_benchmarks() -> str:
-    """The lines of the benchmark table that README.md shows."""
-    cold = [line for line in lines_of_benchmarks() if line.get("state", "cold") != "warm"]
-    shown = ["measured", "contender", "state", "time", "ratio"]
-    return _table(shown, [[_line_of(cold, *key)[name] for name in shown] for key in FEW])
+    """The lines of the benchmark table that README.md shows: rows a second."""
+    cold = [line for line in lines_of_benchmarks() if line["state"] != "warm"]
+    lines = [(shown, _line_of(cold, "ten checks, texts in memory", name)) for name, shown in SPEED.items()]
+    ours = rate(lines[0][1])
+    rows = [[shown, rounded(rate(line)), f"{rounded(ours / rate(line))} ×"] for shown, line in lines]
+    return _table(["scored by", "rows a second on one core", "time beside Assay"], rows)
 
 
 def lines_of_benchmarks() -> list[dict[str, str]]:
@@ -248,6 +242,9 @@ if __name__ == "__main__":
     if STAGES.exists():
         page = DOCS / "stages.md"
         page.write_text(replaced(page.read_text("utf-8"), "stages", STAGES.read_text("utf-8")), "utf-8")
+    for notebook in NOTEBOOKS:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            notebook.write_text(written(notebook), "utf-8")
     for chart, svg in charts().items():
         chart.write_text(svg, "utf-8")
     for page in PAGES:

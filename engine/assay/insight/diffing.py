@@ -134,7 +134,7 @@ class Diff(Displayed):
             [
                 counted(self.rows, "row"),
                 *([] if self.flips is None else [counted(self.flips, "flip")]),
-                f"{self.changed:,} rewards changed",
+                f"{counted(self.changed, 'reward')} changed",
             ]
         )
 

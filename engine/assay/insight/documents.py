@@ -144,7 +144,7 @@ def _facts(diff: _Data) -> list[str]:
     facts = [counted(diff["rows"], "row"), f"{count(diff['both_scored'])} scored on both sides"]
     if diff["flips"] is not None:
         facts.append(f"{counted(diff['flips'], 'flip')}, {counted(diff['regressions'] or 0, 'regression')}")
-    facts.append(f"{count(diff['changed'])} rewards changed")
+    facts.append(f"{counted(diff['changed'], 'reward')} changed")
     delta, test, flips = diff["delta"], diff["reward_test"], diff["flip_test"]
     directions = ", ".join(f"{count(delta[name])} {name}" for name in ("up", "down", "equal"))
     lines = [" · ".join(facts), f"reward: mean {change(delta['mean'])} a row, {directions}"]
