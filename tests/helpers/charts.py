@@ -97,7 +97,7 @@ CHARTS = {
         "Steps: a plain loop takes so many times as long as Assay",
         "a step, 100,000 rows",
         _ratio,
-        lambda value: f"{value:.2g} ×",
+        lambda value: f"{value:.1f} ×",
         lambda line: line["contender"].removeprefix("a plain loop, "),
     ),
 }
