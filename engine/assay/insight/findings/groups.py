@@ -18,27 +18,27 @@ from assay.writing.numbers import count
 
 def groups_of(columns: ResultColumns) -> GroupFacts | None:
     """Return which groups do not hold together; None without groups."""
-    if columns.group is None or columns.task is None:
+    if columns.in_groups is None or columns.task is None:
         return None
-    result = columns.result
-    sizes = columns.group.alias("group").drop_nulls().value_counts(name="rows")
+    keys = [*prompt_keys(columns.result.schema), *gold_keys(columns.result.schema, GOLDS)]
+    frame = columns.result.collect(columns.result.frame.select(keys)) if keys else pl.DataFrame()
+    values = {"task": columns.task.codes, **{column.name: column for column in frame}}
+    if "joined" in values:
+        values["rest"] = columns.numbers(other_keys(columns.group_names, columns.task.names))
+    several = [has_several(name) for name in ("prompt", "gold") if name in values]
+    counts = [pl.len().alias("rows"), *([pl.any_horizontal(several).alias("mixed")] if several else [])]
+    groups, prompts = list[pl.DataFrame](), list[pl.DataFrame]()
+    for part in columns.in_groups.parts(**values):
+        rows = part.rename({"g": "group"})
+        groups.append(rows.group_by("group", maintain_order=True).agg(counts))
+        if "joined" in values:
+            prompts.append(rows.select("group", "task", "joined", "rest").drop_nulls("joined").unique())
+    sizes = pl.concat(groups)
     if (size := usual_size(sizes["rows"])) is None:
         return None
     odd = sizes.filter(pl.col("rows") != size)["group"]
-    keys = [*prompt_keys(result.schema), *gold_keys(result.schema, GOLDS)]
-    if not keys or columns.in_groups is None:
-        return GroupFacts(sizes.height, size, odd.clear(), odd.clear(), odd)
-    values = {column.name: column for column in result.collect(result.frame.select(keys))}
-    rest = columns.numbers(other_keys(columns.group_names, columns.task.names))
-    several = pl.any_horizontal(has_several(name) for name in ("prompt", "gold") if name in values)
-    mixed, prompts = [odd.clear()], list[pl.DataFrame]()
-    for part in columns.in_groups.parts(task=columns.task.codes, rest=rest, **values):
-        rows = part.rename({"g": "group"})
-        mixed.append(rows.group_by("group").agg(several.alias("mixed")).filter("mixed")["group"])
-        if "joined" in values:
-            prompts.append(rows.select("group", "task", "joined", "rest").drop_nulls("joined").unique())
-    shared = sharing(pl.concat(prompts)) if prompts else odd.clear()
-    return GroupFacts(sizes.height, size, pl.concat(mixed), shared, odd)
+    mixed = sizes.filter("mixed")["group"] if several else odd.clear()
+    return GroupFacts(sizes.height, size, mixed, sharing(pl.concat(prompts)) if prompts else odd.clear(), odd)
 
 
 def mixed(facts: Facts) -> Iterator[Finding]:
