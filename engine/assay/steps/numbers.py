@@ -39,9 +39,12 @@ _DECIMAL = r"\A[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\z"
 def number_value(text: str) -> float | None:
     """Return the value of a number as a text writes it: ``"$1,200.50"`` is 1200.5; None if it has no finite value."""
     try:
-        value = float(text if text.isdecimal() else text.translate(_ONLY_VALUE))
+        value = float(text)  # most have nothing beside the value
     except ValueError:
-        return None
+        try:
+            value = float(text.translate(_ONLY_VALUE))
+        except ValueError:
+            return None
     return value if math.isfinite(value) else None
 
 
