@@ -55,7 +55,7 @@ lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/mypy
 
 docs: $(VENV)/.installed  ## build the site from README.md and docs/ in build/site, with strict links
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
 	$(if $(filter ablation,$(MAKECMDGOALS)),$(BIN)/python benchmarks/ablation.py,$(BIN)/python -m pytest --quiet -p no:randomly \
