@@ -25,7 +25,7 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = Tru
     metadata are columns.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         unscored: The reward of a conversation that cannot be scored; by default that is an error.
         strict: As of ``assay.compile``.
 
@@ -80,7 +80,7 @@ def skyrl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True)
     The gold is ``reward_spec.ground_truth`` of the dataset, read as ``answer``; the other columns of the dataset keep their names.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         unscored: The reward of a response that cannot be scored; by default that is an error.
         strict: As of ``assay.compile``.
 
@@ -131,7 +131,7 @@ def nemo_gym(
     """Return ``verify(self, body)`` for a class of server; requests at the same time are scored together.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         gold: The field of a request with the gold; checks read it as ``answer``, and the other fields by their names.
         unscored: The reward of a response that cannot be scored; by default that is an error, a status of 500.
         strict: As of ``assay.compile``.

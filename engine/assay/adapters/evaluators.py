@@ -38,7 +38,7 @@ def inspect(spec: Verifiers, *, name: str | None = None, per_check: bool = False
     whose scoring raised: metrics leave it out.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         name: The scorer's name in the log; by default the verifier's id.
         per_check: Make the value a mapping with ``reward`` and the score of each check, NaN if it did not run; each has its metrics.
         strict: As of ``assay.compile``.
@@ -101,7 +101,7 @@ def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = Fal
     documents that have one.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         name: The metric's name; by default the verifier's id.
         per_check: Return a list of metrics: the reward's, and one for each check, ``<name>/<check>``. They share one pass.
         strict: As of ``assay.compile``.
@@ -161,7 +161,7 @@ def lm_eval(spec: Verifiers, *, gold: str = "answer", strict: bool = True) -> "R
     has no reward, and a document without any the value NaN: aggregate with ``nanmean``, which leaves it out.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         gold: The field of a document with the gold; checks read it as ``answer``.
         strict: As of ``assay.compile``.
 
@@ -216,7 +216,7 @@ def evaluate(spec: Verifiers, *, name: str | None = None, strict: bool = True) -
     no check reads them. Other keywords of ``compute`` are columns.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         name: The metric's name; by default the verifier's id.
         strict: As of ``assay.compile``.
 
@@ -292,7 +292,7 @@ def evals(
     ``error`` and ``checks``.
 
     Args:
-        spec: Verifiers, a rubric, or a plan. A path is relative to the folder ``data`` of the registry if it is no file, like that of samples.
+        spec: Verifiers, a rubric, a plan, or the name of a grader. A path is relative to the folder ``data`` of the registry if it is no file, like that of samples.
         completion_fns: The function to ask.
         eval_registry_path: The folder of the registry.
         gold: The field of samples with the gold; checks read it as ``answer``. By default ``ideal``, where a sample has it.

@@ -40,7 +40,7 @@ def openrlhf(
     """Return the ``reward_func`` of a file that ``--reward.remote_url`` names.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         gold: The column as which checks read the labels.
         unscored: The reward of a query that cannot be scored.
         special_tokens: What is cut from both ends of a response; by default the special tokens of common tokenizers.

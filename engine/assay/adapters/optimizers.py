@@ -34,7 +34,7 @@ def gepa(spec: Verifiers, *, unscored: float = 0.0, strict: bool = True) -> Call
     The fields of an example are columns, ``answer`` among them; so are those of its ``additional_context``.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         unscored: The score of a response that cannot be scored; the reason is its feedback.
         strict: As of ``assay.compile``.
 
@@ -61,7 +61,7 @@ def gepa_batch(
     """Return an evaluator of all pairs of a step, for ``batch_evaluator=`` of ``optimize_anything``.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         run: The program: ``run(candidate, example)`` returns a completion. If it is async, the calls of a step run together.
         unscored: The score of a pair that cannot be scored, or whose program raised.
         strict: As of ``assay.compile``.
@@ -90,7 +90,7 @@ def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0, strict: bo
     """Return an adapter, for ``adapter=`` of ``gepa.optimize``: it runs the program and scores each batch in one pass.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         run: The program: ``run(candidate, example)`` returns a completion; the candidate is a mapping of components to texts. If it
             is async, the calls of a batch run together.
         unscored: The score of an example that cannot be scored, or whose program raised.
@@ -149,7 +149,7 @@ def dspy(
     whether it passed.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         field: The field of a prediction that is the completion; by default its last one. What is not text is read as JSON.
         unscored: The score of a prediction that cannot be scored.
         strict: As of ``assay.compile``.

@@ -73,7 +73,7 @@ def reward_app(
     """Return an ASGI application of Starlette with ``/reward``, ``/get_reward``, ``/health`` and ``/metrics``.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         token: What requests must bring, ``Authorization: Bearer …``; ``/health`` needs none.
         unscored: The reward of an unscored query in ``/get_reward``, which takes numbers only.
         limits: What it accepts.

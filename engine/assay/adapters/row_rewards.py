@@ -15,7 +15,7 @@ def row(spec: Verifiers, *, unscored: Unscored | None = None, strict: bool = Tru
     function pickles, for packages that call it in other processes.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         unscored: The reward of a rollout that cannot be scored: None, a number, or ``raise``.
         strict: As of ``assay.compile``.
 

@@ -18,7 +18,7 @@ from assay.compiling.batches import check_given
 from assay.compiling.plan import Plan
 from assay.errors import UsageError, did_you_mean
 from assay.insight.training.filtering import filter_of, keep_groups
-from assay.scoring.batching import Verifiers, plan_of
+from assay.scoring.batching import Verifiers, is_grader, plan_of
 from assay.system.processes import prepare_process
 
 Stage = Mapping[str, float] | Verifiers
@@ -33,6 +33,8 @@ _Log = Callable[[str, Any], Any]
 _GROUP = "group"
 """The column with the number of a completion's group."""
 
+_OF_SOLUTIONS = ("trl.", "open_r1.")
+"""Graders whose functions take the gold from the column ``solution``."""
 _MOST_PLANS = 64
 """Plans that are kept for the weights of other steps."""
 
@@ -40,7 +42,7 @@ _MOST_PLANS = 64
 def trl(
     spec: Verifiers,
     *,
-    gold: str = "answer",
+    gold: str | None = None,
     per_check: bool = False,
     curriculum: Stages | None = None,
     keep_groups: str | Callable[[pl.DataFrame], pl.DataFrame] | None = None,
@@ -54,8 +56,9 @@ def trl(
     ``<name>/unscored`` the share of unscored completions.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
-        gold: The dataset's column of golds; checks read it as ``answer``. Other columns keep their names, ``prompt`` among them.
+        spec: Verifiers, a rubric, a plan, or the name of a grader: ``trl.accuracy``.
+        gold: The dataset's column of golds; checks read it as ``answer``. Other columns keep their names, ``prompt`` among them. By
+            default ``answer``, and for a grader of TRL or open-r1 by name ``solution``, as their functions do.
         per_check: Return a function for each check instead, for GDPO and for weights of TRL. They share one pass, and each has
             the check's ``weight``. Gates, required checks and penalties act on the whole reward only.
         curriculum: What counts at a step of the trainer, ``trainer_state.global_step``: weights of checks by their ids, or another
@@ -77,6 +80,8 @@ def trl(
         raise UsageError(
             "curriculum: functions of single checks are weighed by TRL.", "Give reward_weights= to its config instead."
         )
+    if gold is None:
+        gold = "solution" if is_grader(spec) and spec.startswith(_OF_SOLUTIONS) else "answer"
     plan = plan_of(spec, strict=strict)
     name = name or plan.verifiers[0].id
     stages = None if curriculum is None else Curriculum(plan, curriculum, strict)

@@ -33,7 +33,7 @@ def reward(
     show the checks to ``rubric.add_metric``.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         gold: The field with the gold; checks read it as ``answer``.
         unscored: The reward of a rollout that cannot be scored. By default that is an error: 0.4 marks the trace, which prime-rl leaves
             out. 0.1 would make it the zero of the whole group, so there it is 0.0 for this rollout alone, and logged.

@@ -138,7 +138,7 @@ def reward(
     """Return the ``compute_score`` of a file of the user's: the spec is read with the file, before the first sample.
 
     Args:
-        spec: Verifiers, a rubric, or a plan.
+        spec: Verifiers, a rubric, a plan, or the name of a grader.
         sync: Whether the function answers at once, as ``compute_score_sync``.
         unscored: As of ``compute_score``.
         not_run: As of ``compute_score``.

@@ -14,16 +14,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from assay.checks.graders.table import GRADERS
 from assay.compiling.columns import assumed_columns
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
 from assay.options import PlanOptions, settle
+from assay.spec.graders_listing import spec_of_name
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
@@ -51,12 +54,22 @@ class _Call:
 def plan_of(
     verifiers: Verifiers, *, strict: bool = True, any_role: bool = False, checks: Sequence[type[Any]] = ()
 ) -> Plan:
-    """Return a plan for rows of plain values: its results only, without columns that pass through."""
+    """Return a plan for rows of plain values: its results only, without columns that pass through.
+
+    The name of a grader stands for a verifier that is this grader, with the gold in the column ``answer``.
+    """
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
+    if is_grader(verifiers):
+        verifiers = spec_of_name(verifiers)
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
     schema = assumed_columns(loaded) | ({_PROMPT: pl.String} if _whole(loaded) else {})
     return compile(loaded, schema, keep=(), any_role=any_role, strict=strict)
+
+
+def is_grader(verifiers: object) -> TypeGuard[str]:
+    """Return whether a verifier is named by a grader, and not by a file."""
+    return isinstance(verifiers, str) and verifiers in GRADERS and not Path(verifiers).exists()
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:

@@ -72,6 +72,14 @@ def _any_options(grader: Grader) -> dict[str, Any]:
     return {name: option.default for name, option in grader.options.items()}
 
 
+def spec_of_name(name: str) -> dict[str, Any]:
+    """Return a verifier that is one grader, whose gold is the column ``answer``."""
+    grader = GRADERS[name]
+    check = {"type": "grader", "name": name} | ({} if grader.golds == "none" else {"value": {"column": "answer"}})
+    beyond = {"combine": "sum", "range": None} if grader.unbounded(_any_options(grader)) else {}
+    return {"id": name, **beyond, "checks": [check]}
+
+
 def variants(grader: Grader) -> list[dict[str, Any]]:
     """Return options that show what a grader may be: its defaults, and each choice of each option in turn."""
     required = {name: option for name, option in grader.options.items() if option.required}

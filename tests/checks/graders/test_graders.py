@@ -298,3 +298,18 @@ def test_hostile_texts_end_within_the_budget(unit, monkeypatch):
     errors = (row["error"] or "").split("\n")
     # a parser that nests raises as the tool's does
     assert all("no answer within" in error or "RecursionError" in error or not error for error in errors), errors
+
+
+def test_adapters_take_the_name_of_a_grader(tmp_path, monkeypatch):
+    chats = [[{"role": "assistant", "content": text}] for text in (r"\boxed{4}", r"\boxed{5}")]
+    reward = assay.adapters.trl("trl.accuracy")
+    assert reward(completions=chats, solution=["4", "4"]) == [1.0, 0.0]
+    assert pickle.loads(pickle.dumps(reward))(completions=chats, solution=["4", "Friday"]) == [1.0, None]  # noqa: S301
+    assert assay.adapters.row("verl.math_dapo")("Answer: 4", answer="5")["reward"] == -1.0
+    assert assay.adapters.row("squad.f1")("b c", answer="c")["reward"] == 2 / 3
+    with pytest.raises(assay.SpecError, match="needs the option `pattern`"):
+        assay.adapters.row("inspect.answer")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "squad.f1").write_text("checks: []")
+    with pytest.raises(assay.AssayError):
+        assay.adapters.row("squad.f1")

@@ -95,7 +95,7 @@ class RowGrader(GraderCheck):
         references = tuple((name, item) for name, item in named if isinstance(item, Reference))
         columns = columns_of(reference for _, reference in references)
         self.traits = Traits(  # type: ignore[misc]
-            bounded=not grader.unbounded(options),
+            bounded=not (grader.rounded or grader.unbounded(options)),
             may_read=columns,
             passed_through=columns,
             references=references,

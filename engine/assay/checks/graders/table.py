@@ -68,6 +68,7 @@ class Grader:
         fragment: Returns its fragment, or None where options ask for more than checks and steps.
         gold_param: The param of the fragment's check that takes the gold.
         unbounded: With its options, whether scores may lie beyond [0, 1].
+        rounded: Whether its arithmetic may go beyond 1 by last bits, which the verifier's range cuts.
         whole_list: Whether a list is one gold of the fragment's check.
         inverted: Whether the score is 1 minus that of the function.
         libraries: Libraries that decide verdicts, each with the versions that have been tested.
@@ -85,6 +86,7 @@ class Grader:
     fragment: Callable[[Mapping[str, Any]], Fragment | None] = lambda _: None
     gold_param: str = "value"
     unbounded: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    rounded: bool = False
     whole_list: bool = False
     inverted: bool = False
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -501,6 +503,7 @@ _OTHERS = (
             "tokenize": _one("13a", "intl", "char", "none", "zh"),
             "use_effective_order": _flag(default=True),
         },
+        rounded=True,
         libraries={"sacrebleu": ("2.6.0",)},
     ),
     Grader("bfcl.ast", "F", "ast_checker.py:ast_checker", fragment=fragments.bfcl, whole_list=True),
