@@ -29,8 +29,7 @@ def test_a_verifier_is_printed():
     result = run(PLAIN)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "# From config.json, by assay import.\n"
-        "checks:\n- type: equals\n  value: a\n  strip: false\n  caseSensitive: true\n"
+        "# From config.json, by assay import.\nchecks:\n- type: grader\n  name: promptfoo.equals\n  value: a\n"
     )
 
 

@@ -24,12 +24,13 @@ def rewards(spec, *rows):
 
 
 def test_a_string_check():
-    for operation, check, scores in [
-        ("eq", {"type": "equals", "strip": False, "caseSensitive": True}, [1.0, 0.0, 0.0]),
-        ("ne", {"type": "equals", "strip": False, "caseSensitive": True, "negate": True}, [0.0, 1.0, 1.0]),
-        ("like", {"type": "contains", "caseSensitive": True}, [1.0, 0.0, 1.0]),
-        ("ilike", {"type": "contains", "caseSensitive": False}, [1.0, 1.0, 1.0]),
+    for operation, scores in [
+        ("eq", [1.0, 0.0, 0.0]),
+        ("ne", [0.0, 1.0, 1.0]),
+        ("like", [1.0, 0.0, 1.0]),
+        ("ilike", [1.0, 1.0, 1.0]),
     ]:
+        check = {"type": "grader", "name": "openai.string_check", "options": {"operation": operation}}
         imported = read({**RIGHT, "operation": operation})
         assert imported.left_out == []
         assert imported.spec == {"name": "right", "checks": [{"id": "right", "value": {"column": "answer"}, **check}]}

@@ -60,22 +60,27 @@ def test_a_configuration_becomes_a_spec_and_a_task_table():
     assert imported.spec == {
         "name": "Support",
         "checks": [
-            {"type": "count", "of": "words", "max": 6},
+            {"type": "grader", "name": "promptfoo.word-count", "value": {"max": 6}},
             {
                 "id": "tone",
-                "type": "contains",
+                "type": "grader",
+                "name": "promptfoo.icontains",
                 "value": "as an AI",
-                "caseSensitive": False,
                 "negate": True,
                 "weight": 2,
             },
-            {"type": "contains", "value": {"template": "From {brand} {{x}}"}, "caseSensitive": True},
-            {"type": "contains_any", "values": {"column": "assert_1"}, "caseSensitive": False},
-            {"type": "regex", "pattern": {"column": "assert_2"}, "when": {"column": "assert_2", "exists": True}},
+            {"type": "grader", "name": "promptfoo.contains", "value": {"template": "From {brand} {{x}}"}},
+            {"type": "grader", "name": "promptfoo.icontains-any", "value": {"column": "assert_1"}},
             {
-                "type": "contains_any",
-                "values": {"column": "assert_3"},
-                "caseSensitive": False,
+                "type": "grader",
+                "name": "promptfoo.regex",
+                "value": {"column": "assert_2"},
+                "when": {"column": "assert_2", "exists": True},
+            },
+            {
+                "type": "grader",
+                "name": "promptfoo.icontains-any",
+                "value": {"column": "assert_3"},
                 "when": {"column": "assert_3", "exists": True},
             },
         ],
@@ -85,7 +90,7 @@ def test_a_configuration_becomes_a_spec_and_a_task_table():
             "task_id": "0",
             "brand": "Acme",
             "assert_1": ["blue", "red, green"],
-            "assert_2": "^[A-Za-z0-9_]+\\Z",
+            "assert_2": r"^\w+$",
             "assert_3": None,
         },
         {"task_id": "1", "brand": "Zeta", "assert_1": ["cup"], "assert_2": None, "assert_3": ["tea", "coffee"]},
@@ -99,13 +104,14 @@ def test_equal_assertions_of_all_tests_need_no_table():
     test = {"assert": [{"type": "equals", "value": "a"}]}
     imported = read_promptfoo(SpecDocument({"tests": [test, test]}))
     assert imported.tasks == []
-    assert imported.spec["checks"] == [{"type": "equals", "value": "a", "strip": False, "caseSensitive": True}]
+    assert imported.spec["checks"] == [{"type": "grader", "name": "promptfoo.equals", "value": "a"}]
 
 
 def test_a_test_without_an_assertion_of_others_does_not_run_it():
     first = {"assert": [{"type": "is-json"}, {"type": "contains", "value": "a"}]}
     imported = read_promptfoo(SpecDocument([first, {"assert": [{"type": "contains", "value": "b"}]}]))
-    assert imported.spec["checks"][0] == {"type": "json_valid", "when": {"column": "assert_1", "exists": True}}
+    check = {"type": "grader", "name": "promptfoo.is-json", "when": {"column": "assert_1", "exists": True}}
+    assert imported.spec["checks"][0] == check
     assert scores(imported, '["a"]', "b")["passed"].to_list() == [True, True]
     assert scores(imported, "a", "a")["reward"].to_list() == [0.5, 0.0]
 

@@ -28,11 +28,8 @@ COUNTS = {
 }
 DIFFERENT = {
     "rouge-n": (3, lambda case: case["threshold"] <= case["score"] < 1.16 * case["threshold"]),
-    "levenshtein": (1, lambda case: max(case["output"]) > "\uffff"),
-    "not-is-json": (2, lambda case: "NaN" in case["output"]),
 }
-"""How many cases of a type have another verdict, and which: words are split in another way, only promptfoo counts UTF-16 units, and
-NaN is JSON for Python."""
+"""How many cases of a type have another verdict, and which: words are split in another way."""
 
 
 def completion_of(output):

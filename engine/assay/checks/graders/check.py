@@ -246,7 +246,7 @@ class RowGrader(GraderCheck):
         return in_columns([answers.get(pair, nothing) for pair in pairs], _ANSWER).alias(columns[0].name)
 
     def claim(self) -> str:
-        return f"passes {self.grader.name}"
+        return _claim(self.grader.name, self.value)
 
     def explain(self) -> str:
         if self.grader.kind == "M":
@@ -254,6 +254,14 @@ class RowGrader(GraderCheck):
         if self.grader.kind == "P":
             return f"{self.grader.tool.package} in other processes, once for each distinct text and gold"
         return "Python, once for each distinct text and what its row brings; long texts in a process of their own"
+
+
+def _claim(name: str, value: Any) -> str:
+    golds = [item for item in _flat(value) if item is not None]
+    literals = [item for item in golds if not isinstance(item, Reference)]
+    named = [str(item) for item in golds if isinstance(item, Reference)]
+    compared = [*([shown(literals)] if literals else []), *named]
+    return f"passes {name}" + (f" for {' or '.join(compared)}" if compared else "")
 
 
 def _flat(value: Any) -> list[Any]:
@@ -323,7 +331,7 @@ class FragmentCheck(_Fragment, GraderCheck):
         return None, ()
 
     def claim(self) -> str:
-        return f"passes {self.grader.name}"
+        return f"passes {self.grader.name}: {self.check.claim()}"
 
     def explain(self) -> str:
         return self.check.explain()
@@ -389,4 +397,4 @@ class FragmentGolds(_Fragment, GoldCheck):
         return None, ()
 
     def claim(self) -> str:
-        return f"passes {self.grader.name}"
+        return _claim(self.name, self.brought.given.get(self.brought.param))

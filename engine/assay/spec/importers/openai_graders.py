@@ -73,12 +73,7 @@ def _scaled(sum_: tuple[float, dict[str, float]], factor: float) -> tuple[float,
     return sum_[0] * factor, {name: weight * factor for name, weight in sum_[1].items()}
 
 
-_OPERATIONS: dict[str, dict[str, Any]] = {
-    "eq": {"type": "equals", "strip": False, "caseSensitive": True},
-    "ne": {"type": "equals", "strip": False, "caseSensitive": True, "negate": True},
-    "like": {"type": "contains", "caseSensitive": True},
-    "ilike": {"type": "contains", "caseSensitive": False},
-}
+_OPERATIONS = ("eq", "ne", "like", "ilike")
 _METRICS = {
     "fuzzy_match": "ratio",
     **{name: name for name in ("bleu", "gleu", *(f"rouge_{n}" for n in (1, 2, 3, 4, 5, "l")))},
@@ -149,7 +144,8 @@ def _check(grader: Any, *, summed: bool = False, name: Any = None, weight: float
         operation = grader.get("operation")
         if not isinstance(operation, str) or operation not in _OPERATIONS:
             raise NoCounterpartError(f"`operation` is {named(operation)}, not one of {', '.join(_OPERATIONS)}")
-        way, around = _OPERATIONS[operation], {}
+        way: dict[str, Any] = {"type": "grader", "name": "openai.string_check", "options": {"operation": operation}}
+        around: dict[str, Any] = {}
     elif kind == "text_similarity":
         way, around = {"type": "similarity", "metric": _metric(grader)}, _passing(grader)
     else:

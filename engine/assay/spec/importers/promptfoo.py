@@ -174,7 +174,8 @@ class _ConfigurationReader:
             check = self._set(given, path, graded)
         else:
             base, check = assertion_check(given, graded=graded, column_of=self._column)
-            if base in DIFFERENCES and base not in self.differing:
+            exact = check["type"] == "grader"
+            if base in DIFFERENCES and not exact and base not in self.differing:
                 self.differing.add(base)  # once for each type
                 self.notes.differ(path, f"`{base}`: {DIFFERENCES[base]}")
         check = named_check(given.get("metric"), check)

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assay.checks.graders.table import GRADERS
 from assay.errors import SpecError
 from assay.expressions.regex.javascript import NoPatternError, python_pattern
 from assay.spec.importers.imported import NoCounterpartError, check_threshold, is_number, pieces_of, reference_to
 from assay.system.documents import named, parse_text
 
 NOT = "not-"
+_EDITS = 5
+"""How many edits ``levenshtein`` allows by default."""
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 """The draft by which promptfoo reads a schema that names none."""
 
@@ -272,9 +275,8 @@ _ROUGE = (
 )
 
 DIFFERENCES = {
-    "contains-json": "the first JSON object or list of the output counts, strictly read; promptfoo tries all, and repairs them",
-    "is-json": "NaN and Infinity are JSON here",
-    "levenshtein": "characters are code points; promptfoo counts UTF-16 units",
+    "contains-json": "with a schema, the first JSON object or list of the output counts, strictly read; promptfoo tries all, and repairs them",
+    "is-json": "with a schema, NaN and Infinity are JSON here",
     **dict.fromkeys(("rouge-n", "rouge-l"), _ROUGE),
     "cost": "it reads the column `cost`",
     "latency": "it reads the column `latency_ms`",
@@ -326,4 +328,26 @@ def assertion_check(
         raise NoCounterpartError(f"`threshold` is {named(threshold)}, not a number")
     check = rule(Assertion(base, assertion.get("value"), threshold, assertion, inverse, graded, column_of))
     negated = inverse and not (base in _INVERTED and "notCalled" in check)
+    check = _by_name(base, check, assertion.get("value"))
     return base, {**check, "negate": True} if negated else check
+
+
+_GOLD_OF = {"contains_any": "values", "contains_all": "values", "regex": "pattern"}
+_NO_GOLD = ("is-json", "contains-json")
+
+
+def _by_name(base: str, check: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """Return a check as the grader of its assertion, where there is one that needs no more than it has."""
+    kind = check["type"]
+    if f"promptfoo.{base}" not in GRADERS or kind in ("json_match", "json_schema") or "normalize" in check:
+        return dict(check)
+    grader: dict[str, Any] = {"type": "grader", "name": f"promptfoo.{base}"}
+    if base == "word-count":
+        grader["value"] = check.get("exactly", {name: check[name] for name in ("min", "max") if name in check})
+    elif kind == "regex" and isinstance(check["pattern"], str):
+        grader["value"] = value  # as it is written for JavaScript
+    elif base not in _NO_GOLD:
+        grader["value"] = check[_GOLD_OF.get(kind, "value")]
+    if base == "levenshtein" and check["maxDistance"] != _EDITS:
+        grader["options"] = {"threshold": check["maxDistance"]}
+    return grader | ({"threshold": check["threshold"]} if "threshold" in check else {})
