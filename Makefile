@@ -80,6 +80,9 @@ OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
 EVALUATORS := lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
 
 CALLERS := mlflow==3.17.2 langsmith==0.15.0 langfuse==5.0.4 braintrust==0.47.0 pydantic-evals==2.62.0
+# scoring functions beside Assay's graders: the evaluators and trainers without what these functions do not need
+GRADERS := inspect_ai==0.3.285 rouge_score==0.1.2 sacrebleu==2.6.0 numpy==2.4.6 requests scipy antlr4-python3-runtime==4.11.0
+GRADERS_ALONE := lm_eval==0.4.13 trl==1.16.0 verl==0.9.1
 OTHER_CALLERS := opik==2.2.122 deepeval==4.3.1 openenv==0.10.0
 
 # evals without TensorFlow, web browsers and the like, which only some of its own evals import
@@ -124,6 +127,11 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 	$(PEERS)/other-callers/bin/python -m pytest -p no:asyncio tests/peers/test_row.py
 	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_peer_verifiers.py
 	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_peer_verifiers.py
+
+	$(call PEER,graders) --editable '.[math,ifeval]' $(PEER_TESTS) $(GRADERS)
+	$(call PEER,graders) --no-deps $(GRADERS_ALONE)
+	$(PEERS)/graders/bin/python -m pytest tests/peers/test_graders.py -k 'not lighteval'
+	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_graders.py -k lighteval
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)

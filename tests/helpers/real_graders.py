@@ -17,7 +17,7 @@ from typing import Any
 
 STOOD_IN = {
     *("torch", "datasets", "transformers", "accelerate", "huggingface_hub", "ray", "tensordict", "hydra", "omegaconf"),
-    *("sklearn", "bert_score", "summac", "peft", "blobfile", "tiktoken", "backoff", "lz4", "openai"),
+    "peft",
     *(
         "pytablewriter",
         "colorlog",
@@ -249,9 +249,9 @@ def _verl_math(text: str, gold: Any, _: dict[str, Any]) -> float:
 
 def _lighteval(kind: str) -> Real:
     def score(text: str, gold: Any, options: dict[str, Any]) -> float:
-        stand_in_once()
-        metrics = importlib.import_module("lighteval.metrics.metrics_sample")
-        forms = importlib.import_module("lighteval.metrics.normalizations")
+        from lighteval.metrics import metrics_sample as metrics
+        from lighteval.metrics import normalizations as forms
+
         named = {
             "helm": forms.helm_normalizer,
             "triviaqa": forms.harness_triviaqa_normalizer,
@@ -270,14 +270,14 @@ def _lighteval(kind: str) -> Real:
 
 
 def _letters(text: str, gold: Any, options: dict[str, Any]) -> float:
-    stand_in_once()
-    reading = importlib.import_module("lighteval.metrics.utils.extractive_match_utils")
-    language = importlib.import_module("lighteval.utils.language").Language.ENGLISH
+    from lighteval.metrics.utils import extractive_match_utils as reading
+    from lighteval.utils.language import Language
+
     count = options["choices"] if isinstance(options["choices"], int) else len(options["choices"])
     config = reading.IndicesExtractionConfig(
         prefix_for_extraction="Letters", try_extract_without_anchor=options.get("without_anchor", True)
     )
-    patterns = [(reading.lazy_indices_regex(config, count, language), config)]
+    patterns = [(reading.lazy_indices_regex(config, count, Language.ENGLISH), config)]
     found = reading.extract_target_from_pred(text, patterns, "no_fallback", "first_match", 10**6)
     return float([str(one).strip() for one in found][:1] == [gold])
 
