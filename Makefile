@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 PROMPTFOO := promptfoo@0.121.20
+YAML_LANGUAGE_SERVER := yaml-language-server@2.0.0
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -97,7 +98,7 @@ define PEER
 	$(if $(UV),$(UV) pip install --quiet --python $(PEERS)/$(1)/bin/python,$(PEERS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 endef
 
-peers-test: promptfoo  ## install the trainers and evaluators, each outside of this folder, and run them with rewards of Assay; some minutes
+peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators and editors' server, each outside of this folder, and run them with rewards of Assay; some minutes
 	$(call PEER,trl) --editable '.[serve]' $(PEER_TESTS) $(TRAINERS)
 	$(call PEER,verl) --editable '.[serve]' $(PEER_TESTS) $(VERL)
 	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
@@ -118,7 +119,8 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 	$(call PEER,verifiers) --editable . $(PEER_TESTS) verifiers==0.4.0
 	$(call PEER,verifiers-0.1) --editable . $(PEER_TESTS) verifiers==0.1.14
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund "$$(cd $(CACHE)/promptfoo && node -p $(DATABASE))"
-	$(PEERS)/optimisers/bin/python -m pytest tests/peers/test_gepa.py tests/peers/test_dspy.py tests/peers/test_inspect.py tests/peers/test_promptfoo.py
+	$(PEERS)/optimisers/bin/python -m pytest tests/peers/test_gepa.py tests/peers/test_dspy.py tests/peers/test_inspect.py tests/peers/test_promptfoo.py \
+		tests/peers/test_editors.py
 	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_lm_eval.py tests/peers/test_lighteval.py tests/peers/test_evaluate.py
 	$(PEERS)/evals/bin/python -m pytest tests/peers/test_evals.py
 	$(call PEER,callers) --editable . $(PEER_TESTS) $(CALLERS)
@@ -135,6 +137,9 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)
+
+yaml-language-server:  ## install what editors ask about YAML, by npm, outside of this folder
+	npm install --prefix $(CACHE)/yaml-language-server --no-audit --no-fund $(YAML_LANGUAGE_SERVER)
 
 readme: $(VENV)/.installed  ## write the generated parts and the shown output of README.md and docs/ anew
 	$(BIN)/python tests/helpers/readme.py

@@ -1,4 +1,4 @@
-"""Pages of the site that are kept outside docs/ (README.md is its front page); tables and charts for any screen."""
+"""Pages of the site that are kept outside docs/ (README.md is its front page), and the JSON Schema of specs; tables and charts for any screen."""
 
 import re
 from html import escape, unescape
@@ -13,11 +13,12 @@ OUTSIDE = {
     "samples.md": "specs/README.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "assay.schema.json": "specs/assay.schema.json",
 }
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages from outside."""
+    """Add the pages and the schema from outside."""
     for name, source in OUTSIDE.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
     return files
@@ -27,7 +28,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Have links lead within the site: the pages from outside are at its top."""
     for name, source in OUTSIDE.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(source)}", rf"](\1{name}", markdown)
-    return markdown.replace("](docs/", "](")
+    return re.sub(r"\]\((?:\.\./)?docs/", "](", markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -7,11 +7,13 @@ import zipfile
 import polars as pl
 import pytest
 from cases import ROOT
+from jsonschema_rs import Draft7Validator as Validator
 from typer.testing import CliRunner
 
 import assay
 from assay.cli import scoring
 from assay.cli.main import app
+from assay.system.documents import read_document
 
 
 def run(*args, code=0):
@@ -59,7 +61,7 @@ def test_a_wheel_carries_the_samples_and_the_presets(tmp_path):
     [wheel] = builder.build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"assay/samples/{name}" for name in ("refund-quality.json", "rollouts.jsonl", "tasks.jsonl")} <= names
-    assert {"assay/py.typed", "assay/loading/presets/trl.json"} <= names
+    assert {"assay/py.typed", "assay/assay.schema.json", "assay/loading/presets/trl.json"} <= names
     assert {f"assay/insight/reports/{name}" for name in ("page.html.j2", "page.css", "page.js", "texts.js")} <= names
 
 
@@ -73,6 +75,17 @@ def test_a_starter_can_be_used_as_it_is(tmp_path, name):
         [{"completion": "Your refund was sent on 2026-11-22."}, {"completion": "no"}], tmp_path / name
     )
     assert rewards["passed"].to_list() == [True, False]
+
+
+def test_a_starter_names_a_schema_for_editors_which_is_beside_it(tmp_path):
+    (tmp_path / "specs").mkdir()
+    assert "wrote specs/assay.schema.json, with which editors complete" in run("init", "specs/v.yaml").stderr
+    schema = tmp_path / "specs" / "assay.schema.json"
+    assert (tmp_path / "specs" / "v.yaml").read_text().startswith(f"# yaml-language-server: $schema={schema.name}\n")
+    assert Validator(json.loads(schema.read_text())).is_valid(read_document(tmp_path / "specs" / "v.yaml").data)
+    schema.write_text("{}")  # with check types of the user's
+    assert schema.name not in run("init", "specs/w.yaml").stderr
+    assert schema.read_text() == "{}"
 
 
 def test_what_a_starter_has_in_comments_can_be_used(tmp_path):

@@ -1,6 +1,6 @@
 """Write the generated parts of README.md and docs/ anew: ``make readme``.
 
-Tables of checks, presets and commands come from the code, printed output from running the page, the tables of the benchmarks
+Tables of checks, presets and commands and the JSON Schema in specs/ come from the code, printed output from running the page, the tables of the benchmarks
 and of the stages from what ``make bench`` measured, where it has.
 """
 
@@ -26,10 +26,14 @@ from assay.loading.presets.preset import as_markdown as presets_as_markdown
 from assay.loading.presets.preset import presets
 from assay.options import PANELS
 from assay.spec.graders_listing import as_markdown as graders_as_markdown
+from assay.spec.json_schema import schema_text
 from assay.spec.listing import as_markdown
 
 RESULTS, MEASURED = ROOT / "benchmarks" / "results.md", ROOT / "benchmarks" / "measured.md"
 """What ``make bench`` writes, and the table that the pages show: the last of its results that was kept."""
+
+SCHEMA = ROOT / "specs" / "assay.schema.json"
+"""The JSON Schema that samples name for editors, and that the wheel and the site have."""
 
 STAGES = ROOT / "benchmarks" / "stages.md"
 
@@ -237,6 +241,7 @@ def with_output(path: Path) -> str:
 
 
 if __name__ == "__main__":
+    SCHEMA.write_text(schema_text(), "utf-8")  # before programs of the pages register classes
     if RESULTS.exists():
         MEASURED.write_text(RESULTS.read_text("utf-8"), "utf-8")
     if STAGES.exists():

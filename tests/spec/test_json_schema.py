@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,8 @@ from pydantic import BaseModel
 
 from assay import CHECKS, Check, Params, SpecError, json_schema, load_verifier
 from assay.checks.groups import GROUPS
+from assay.classes import registry
+from assay.spec.json_schema import schema_text
 from assay.spec.listing import steps_as_json
 from assay.steps.registry import STEP_TYPES, STEPS
 from assay.system.documents import read_document
@@ -67,6 +70,21 @@ def test_the_schema_is_a_valid_draft_07_schema_and_plain_json():
 def test_the_schema_accepts_every_example_spec():
     assert len(FILES) >= 4
     assert all(accepts(read_document(path).data) for path in FILES)
+
+
+def test_the_schema_of_the_samples_is_that_of_the_code_and_each_of_them_names_it(monkeypatch):
+    own = {name: cls for name, cls in registry._REGISTRY.items() if cls.__module__.startswith("assay.")}
+    monkeypatch.setattr(registry, "_REGISTRY", own)  # without classes of other tests
+    assert (SPECS / "assay.schema.json").read_text("utf-8") == schema_text(), "run `make readme`"
+    lines = {
+        ".yaml": r"# yaml-language-server: \$schema=(\S+)",
+        ".toml": r"#:schema (\S+)",
+        ".json": r'{\s+"\$schema": "(\S+)"',
+    }
+    for path in [*FILES, *SPECS.glob("plugin/*/*.yaml")]:
+        named = re.match(lines[path.suffix], path.read_text("utf-8"))
+        assert named, path
+        assert (path.parent / named[1]).resolve() == SPECS / "assay.schema.json"
 
 
 def test_the_schema_accepts_every_documented_example_nested_and_flat():

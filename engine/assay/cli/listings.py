@@ -156,7 +156,7 @@ def _check_graders(named: "Sequence[Grader]", *, is_one: bool) -> None:
 @command({FileOptions: ("modules", "checks")})
 def schema(**options: Any) -> None:
     """Print the JSON Schema (draft-07) of a verifier file."""
-    from assay.spec.json_schema import json_schema
+    from assay.spec.json_schema import schema_text
 
     import_modules(options["modules"])
-    write_data(json.dumps(json_schema(checks_named(options["checks"])), indent=2) + "\n")
+    write_data(schema_text(checks_named(options["checks"])))

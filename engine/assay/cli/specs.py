@@ -72,6 +72,9 @@ checks:
 """
 """A commented spec; ``init`` fills in ``{id}`` and ``{name}``."""
 
+_SCHEMA = "assay.schema.json"
+"""Name of the JSON Schema beside a verifier: relative, so that it holds for everybody who has the folder."""
+
 
 @command()
 def init(
@@ -88,7 +91,7 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write a commented verifier to start from."""
+    """Write a commented verifier to start from, and beside it the JSON Schema that its first line names for editors."""
     _check_is_yaml(path)
     check_new(path, overwrite=True)
     if path.exists():
@@ -104,8 +107,15 @@ def init(
         next_command = (
             f"assay score {shlex.quote(rollouts)} --spec {shlex.quote(str(path))}{mapped} --out rewards.parquet"
         )
-    write_file(path, text)
-    say(f"wrote {shown_path(path)}", "next:", f"  assay check {shown_path(path)}", f"  {printable(next_command)}")
+    write_file(path, f"# yaml-language-server: $schema={_SCHEMA}\n{text}")
+    say(f"wrote {shown_path(path)}")
+    schema = path.with_name(_SCHEMA)
+    if not schema.exists():  # it may describe check types of the user's, too
+        from assay.spec.json_schema import schema_text
+
+        write_file(schema, schema_text())
+        say(f"wrote {shown_path(schema)}, with which editors complete and check verifiers")
+    say("next:", f"  assay check {shown_path(path)}", f"  {printable(next_command)}")
 
 
 def _check_is_yaml(path: Path) -> None:

@@ -1,6 +1,7 @@
 """The JSON Schema (draft-07) of a verifier file."""
 
 import itertools
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -161,6 +162,11 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
             },
         },
     }
+
+
+def schema_text(checks: Sequence[type[Check]] = ()) -> str:
+    """Return the schema as the text of a file."""
+    return json.dumps(json_schema(checks), indent=2) + "\n"
 
 
 def _both_spellings(fields: dict[str, Any]) -> dict[str, Any]:
