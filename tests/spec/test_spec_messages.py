@@ -28,7 +28,7 @@ def message(tmp_path, monkeypatch):
 
 REFUSED = [  # (text, ending, full message)
     ("passTreshold: 0.5\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.passTreshold (line 1): unknown field `passTreshold`. Did you mean `passThreshold`?"),
-    ("title: x\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.title (line 1): unknown field `title`. Known: id, name, description, version, kind, passThreshold, combine, range, checks."),
+    ("title: x\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.title (line 1): unknown field `title`. Known: id, name, description, version, kind, passThreshold, combine, range, checks, tests."),
     (CHECKS + "  weigth: 2\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].weigth (line 3): unknown field `weigth`. Did you mean `weight`?"),
     (CHECKS + "  <<: {weight: 2}\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0]['<<'] (line 3): unknown field `<<`. Known: id, type, name, description, weight, required, negate, params, on, extract, goldOn, threshold, notFound, missingGold, when, gate, penalty."),
     ('{"checks": [\n  {"type": "contains", "params": {"valu": "refund"}}\n]}', ".json", "spec.json: 1 problem\n  $.checks[0].params.valu (line 2): unknown field `valu`. Did you mean `value`?"),
@@ -52,7 +52,7 @@ REFUSED = [  # (text, ending, full message)
     (CHECKS + "  required: yes\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].required (line 3): expected true or false, got a string ('yes')."),
     ("checks:\n- value: refund\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): every check needs a `type`"),
     ("checks:\n- json_valid\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): expected an object, got a string ('json_valid'): write `- {type: json_valid}`"),
-    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with `verifier_name`"),
+    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params, tests.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with `verifier_name`"),
     ("[1]", ".json", "spec.json: 1 problem\n  $ (line 1): expected an object, got a list"),
     ("checks: []\n", ".yaml", "spec.yaml: 1 problem\n  $.checks (line 1): a verifier needs `checks`, a list of at least one"),
 ]  # fmt: skip

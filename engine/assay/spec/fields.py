@@ -125,6 +125,7 @@ class VerifierFields(_NamedFields):
         (0.0, 1.0), description="Lowest and highest score, to which it is cut; null for no limits."
     )
     checks: Any = None
+    tests: Any = None
 
 
 class ClassFields(_NamedFields):
@@ -133,6 +134,7 @@ class ClassFields(_NamedFields):
     kind: str = Field(NATIVE, description="native, or a registered verifier class.")
     pass_threshold: Number = _THRESHOLD
     params: Any = None
+    tests: Any = None
 
 
 class CheckFields(SpecFields):

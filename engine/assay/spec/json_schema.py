@@ -14,6 +14,7 @@ from assay.names import IN_PROCESS, NATIVE, VERIFIER
 from assay.spec.fields import CHECK_FIELDS, LABELS, CheckFields, ClassFields, SpecFields, VerifierFields
 from assay.spec.pipeline import CONDITION_TESTS, SOURCE_NAMES
 from assay.spec.scorers import SCORERS
+from assay.spec.spec_tests import EXPECTED_FIELDS, OUTCOMES, TEST_FIELDS
 from assay.steps.base import Step
 from assay.steps.first_of import FirstOf
 from assay.steps.reader import NOT_FOUND
@@ -153,6 +154,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
             "verifier": _verifier(),
             "condition": _condition(),
             "noNegativeWeight": _NO_NEGATIVE_WEIGHT,
+            "test": _TEST,
             "partOfGroup": {"allOf": [ref("check"), {"properties": _NOT_IN_GROUPS}]},
             "check": {
                 "type": "object",
@@ -193,10 +195,12 @@ def _verifier() -> dict[str, Any]:
         VerifierFields,
         **{"$schema": {"type": "string"}, "kind": {"enum": [NATIVE, None], "default": NATIVE}, "range": range_},
         checks={"type": "array", "minItems": 1, "items": ref("check")},
+        tests=_TESTS,
     )
     kind = {"type": "string", "not": {"const": IN_PROCESS}, "description": "native, or a registered verifier class."}
     by_class = _fields_of(
-        ClassFields, **{"$schema": {"type": "string"}, "kind": kind, "params": {"type": ["object", "null"]}}
+        ClassFields,
+        **{"$schema": {"type": "string"}, "kind": kind, "params": {"type": ["object", "null"]}, "tests": _TESTS},
     )
     for spelling in both_cases("passThreshold"):
         by_class[spelling] = {**by_class[spelling], "minimum": 0}
@@ -216,6 +220,39 @@ def _verifier() -> dict[str, Any]:
     }
 
 
+_TESTS = {"type": ["array", "null"], "items": ref("test"), "description": "Rollouts and what is expected of them."}
+_BOUNDS = {
+    "type": "object",
+    "properties": {"min": {"type": "number"}, "max": {"type": "number"}},
+    "minProperties": 1,
+    "additionalProperties": False,
+}
+_EXPECTED_NUMBER = {"anyOf": [{"type": ["number", "null"]}, _BOUNDS]}
+_EXPECTED_TEXT = {"type": ["string", "null"], "minLength": 1}
+_EXPECTED_KINDS: dict[str, Any] = {
+    "reward": _EXPECTED_NUMBER,
+    "passed": {"type": ["boolean", "null"]},
+    "checks": {"type": ["object", "null"], "additionalProperties": _EXPECTED_NUMBER},
+    "reason": {"type": ["object", "null"], "additionalProperties": _EXPECTED_TEXT},
+    "error": _EXPECTED_TEXT,
+}
+_EXPECTATION = {
+    "type": "object",
+    "properties": {name: {**_EXPECTED_KINDS[name], "description": text} for name, text in EXPECTED_FIELDS.items()},
+    "minProperties": 1,
+    "additionalProperties": False,
+}
+_TEST_KINDS: dict[str, Any] = {
+    "name": {"type": ["string", "null"]},
+    "given": {"type": "object"},
+    "expect": {"anyOf": [{"enum": [*OUTCOMES]}, {"type": "number"}, _EXPECTATION]},
+}
+_TEST = {
+    "type": "object",
+    "properties": {name: {**_TEST_KINDS[name], "description": text} for name, text in TEST_FIELDS.items()},
+    "required": ["given", "expect"],
+    "additionalProperties": False,
+}
 _NO_NEGATIVE_WEIGHT = {
     "properties": {
         "weight": {"minimum": 0},

@@ -184,13 +184,15 @@ class SpecReader(FieldReader):
         combine = self.combine = getattr(given, "combine", "mean")
         self.range = limits
         misspelt = "checks" not in data and any(closest(str(key), names_of(VerifierFields)) == "checks" for key in data)
+        checks = self.checks(fields, misspelt=misspelt) if is_native else by_class(self, given.kind, fields)
         return {
             **{name: getattr(given, name) for name in ("description", "version", "kind", "pass_threshold")},
             "id": given.id,
             "name": given.name if fields.get("name") is not None else given.id,
             "combine": combine,
             "range": limits,
-            "checks": self.checks(fields, misspelt=misspelt) if is_native else by_class(self, given.kind, fields),
+            "checks": checks,
+            "tests": fields.get("tests"),
         }
 
     def not_a_verifier(self, data: Any) -> str:

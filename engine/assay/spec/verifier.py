@@ -18,7 +18,7 @@ from assay.calls.places import defined_at
 from assay.checks.base import Check, deciding_code
 from assay.checks.groups import GROUPS
 from assay.checks.registry import BUILTIN
-from assay.errors import SpecError, path_text, shown_path
+from assay.errors import SpecError, did_you_mean, path_text, shown_path
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
@@ -26,7 +26,8 @@ from assay.spec.fields import CHECK_FIELDS, LABELS
 from assay.spec.named import registered
 from assay.spec.reader import Origin, SpecReader
 from assay.spec.scorers import SCORERS
-from assay.system.documents import SpecDocument, check_depth, read_document
+from assay.spec.spec_tests import SpecTest, read_tests
+from assay.system.documents import Place, SpecDocument, check_depth, read_document
 from assay.values.params import spellings
 
 __all__ = [
@@ -74,6 +75,7 @@ class VerifierSpec:
         description: What it is for, if the spec says so.
         version: Its version, if the spec says so.
         includes: The files of the specs that it includes.
+        tests: Its tests, which are no part of its canonical form.
     """
 
     id: str
@@ -88,6 +90,7 @@ class VerifierSpec:
     description: str = ""
     version: str = ""
     includes: tuple[str, ...] = ()
+    tests: tuple[SpecTest, ...] = ()
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -232,14 +235,16 @@ def _loaded(
     reader = SpecReader(document, types, strict=strict, load_plugins=load_plugins)
     reader.origin = origin
     fields = reader.read(default_id)
-    if reader.problems:
+    # checks with problems do not tell what tests may name
+    check_specs = None if reader.problems else [check_spec(check) for check in fields["checks"]]
+    tests = read_tests(reader, fields.pop("tests", None), check_specs)
+    if reader.problems or check_specs is None:
         raise refused(name, reader.problems)
-    check_specs = [check_spec(check) for check in fields.pop("checks")]
     verifier = VerifierSpec(
-        checks=tuple(check_specs),
+        tests=tuple(tests),
         source="" if isinstance(source, Mapping) else path_text(path),
         includes=tuple(map(path_text, origin.all)),
-        **fields,
+        **fields | {"checks": tuple(check_specs)},
     )
     if spec is not None:
         spec.check(verifier.id, verifier.sha256)
@@ -259,6 +264,37 @@ def _path(source: object) -> Path:
     raise SpecError(
         f"{fact}{chr(10) + '  ' + place if place else ''}", f"Functions are scored by a rubric: assay.Rubric([{name}])"
     )
+
+
+def load_tests(source: str | Path | Sequence[Mapping[str, Any]], verifier: VerifierSpec) -> tuple[SpecTest, ...]:
+    """Read further tests of a verifier.
+
+    Args:
+        source: A YAML, JSON or TOML file with ``tests``, or with a list of tests alone; or such a list.
+        verifier: The verifier.
+
+    Returns:
+        The tests; those without a name are numbered behind the verifier's own.
+
+    Raises:
+        SpecError: A test cannot be used; ``problems`` lists every problem with its place.
+    """
+    if isinstance(source, str | Path):
+        document, name = read_document(Path(source)), shown_path(source)
+    else:
+        check_depth(source, "tests")
+        document, name = SpecDocument(_plain(source)), "tests"
+    data, path = document.data, Place()
+    if isinstance(data, dict):
+        if [*data] != ["tests"]:
+            guess = did_you_mean(str(next(iter(data), "")), ["tests"])
+            raise SpecError(f"{name}: expected a list of tests, below `tests:` or alone.", guess)
+        data, path = data["tests"], ("tests",)
+    reader = SpecReader(document, {}, strict=False)
+    tests = read_tests(reader, data, verifier.checks, path, [test.name for test in verifier.tests])
+    if reader.problems:
+        raise refused(name, reader.problems)
+    return tuple(tests)
 
 
 def refused(name: str, problems: Sequence[str]) -> SpecError:
