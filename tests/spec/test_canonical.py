@@ -36,6 +36,33 @@ def test_checks_of_every_type_are_read_back():
         assert again.sha256 == verifier.sha256
 
 
+PARTS = [
+    "checks:\n- {type: contains, value: a}\n",
+    (
+        "combine: min\nrange: null\nchecks:\n- {type: contains, value: a, gate: true}\n- {type: contains, value: b, required: true}\n"
+        "- {id: g, type: any_of, checks: [{type: contains, value: c}, {type: number, value: {column: answer}}]}\n"
+    ),
+    "combine: sum\nrange: [-1, 0.5]\npassThreshold: 0\nchecks:\n- {type: contains, value: a, weight: -1}\n- {type: contains, value: b}\n",
+    "checks:\n- {type: spec, path: deeper.yaml, penalty: 0.5}\n- {type: json_valid}\n",
+]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_result_of_a_spec_that_includes_another_is_verified(part, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("deeper.yaml").write_text(PARTS[1])
+    Path("part.yaml").write_text(part)
+    Path("whole.yaml").write_text(
+        "checks:\n- {type: spec, path: part.yaml, threshold: 0.5, weight: 2}\n- {type: max_length, value: 9}\n"
+    )
+    Path("rollouts.jsonl").write_text('{"completion": "a b", "answer": "1"}\n{"completion": "no", "answer": "2"}\n')
+    assay.score_file("rollouts.jsonl", "whole.yaml", "rewards.parquet")
+    found = assay.verify("rewards.parquet", sample="all")
+    assert (found.intact, found.sampled) == (True, 2)
+    with pytest.raises(assay.SpecError, match="unknown field `checks`"):  # only a footer has it written out
+        assay.load_verifier(spec_of(json.loads(assay.load_verifier("whole.yaml").canonical)))
+
+
 def test_a_strange_provenance_is_refused():
     for provenance in [
         {},

@@ -286,3 +286,7 @@ class FieldReader(ABC):
     @abstractmethod
     def included(self, path: Any, place: Place) -> dict[str, Any] | None:
         """Return the fields of a check that is another spec: a group of its checks."""
+
+    @abstractmethod
+    def written_out(self, params: Any, checks: Any, place: Place) -> dict[str, Any] | None:
+        """Return the fields of a check that is another spec, given the canonical form of that check."""

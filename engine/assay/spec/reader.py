@@ -269,6 +269,9 @@ class SpecReader(FieldReader):
         # the params of an unknown type are unknown, too
         beside = tuple(spellings(kind.Params) if kind else data) if is_flat else ()
         own = CHECK_FIELDS + (scorer.fields if scorer else GROUP_FIELDS if group else ())
+        own += (
+            ("checks",) if self.types.get(name) is Included and not self.load_plugins else ()
+        )  # written out in footers
         known = tuple(dict.fromkeys(own + beside))
         fields = self.fields(data, path, known) or {}
         labels = {*LABELS}.difference(scorer.fields if scorer else beside)
@@ -313,13 +316,25 @@ class SpecReader(FieldReader):
         except IncludeError as error:
             self.problem(place, str(error))
             return None
-        types = origin.types(document.data)
-        reader = SpecReader(document, types, strict=self.strict, load_plugins=self.load_plugins)
+        return self._of_spec(document, origin, path, place)
+
+    def written_out(self, params: Any, checks: Any, place: Place) -> dict[str, Any] | None:
+        """Return ``included`` for a spec in the canonical form of the one that included it: without its file."""
+        spec = {**params} if isinstance(params, dict) else {}
+        if spec.get("kind", NATIVE) == NATIVE:
+            limits = spec.get("range")
+            spec |= {"checks": checks, "passThreshold": limits[-1] if isinstance(limits, list) and limits else 0.0}
+        else:  # a verifier class is the one check of its spec
+            spec["params"] = next((check.get("params") for check in checks or () if isinstance(check, dict)), {})
+        return self._of_spec(SpecDocument(spec), self.origin or Origin(None, lambda _: self.types), "", place)
+
+    def _of_spec(self, document: SpecDocument, origin: Origin, path: str, place: Place) -> dict[str, Any] | None:
+        reader = SpecReader(document, origin.types(document.data), strict=self.strict, load_plugins=self.load_plugins)
         reader.origin = origin
-        fields = reader.read(path_text(Path(path).stem))
+        fields = reader.read(path_text(Path(path).stem) or "spec")
         if reader.problems:
             for problem in reader.problems:
-                self.problem(place, f"{path}: {problem}")
+                self.problem(place, f"{path}: {problem}" if path else problem)
             return None
         for check in _in_all(fields["checks"]):
             check["path"] = place

@@ -226,6 +226,8 @@ def _spec(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place
     for field in ("on", "extract", "notFound", "missingGold"):
         if fields.get(field) is not None:
             reader.problem((*path, field), f"`{field}` belongs to the checks of the other spec")
+    if fields.get("checks") is not None:
+        return reader.written_out(fields.get("params"), fields["checks"], path)
     given = {**reader.value(fields, path, "params", dict, {}), **({"path": fields["path"]} if "path" in fields else {})}
     file = (reader.fields(given, path, ("path",)) or {}).get("path")
     if not isinstance(file, str) or not file:
