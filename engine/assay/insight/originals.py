@@ -66,19 +66,24 @@ def text_expr(result: Result, dtype: Any) -> pl.Expr:
 
 
 _MOST_SLICES = 64
-"""Runs of rows that are fetched by slices, each of which reads a part of a row group, of a file that has them."""
+"""Runs of rows that are fetched by slices, unless files have fewer row groups: each slice reads half of one, about."""
 
 
 def some_rows(
-    result: Result, rows: Sequence[int], columns: Sequence[Any], frame: pl.LazyFrame | None = None
+    result: Result, rows: Sequence[int], columns: Sequence[Any], opened: Rollouts | None = None
 ) -> pl.DataFrame:
-    """Return ``ROW`` and columns of rows of a result, or of another frame in the same order; each once, by their numbers."""
-    frame, wanted = result.frame if frame is None else frame, pl.Series(sorted({*rows}), dtype=pl.UInt32)
+    """Return ``ROW`` and columns of rows of a result, or of its rollouts; each once, by their numbers."""
+    source = result if opened is None else opened
+    in_slices = _in_slices(opened) if opened is not None else result.frame if result.has_cheap_slices else None
+    wanted = pl.Series(sorted({*rows}), dtype=pl.UInt32)
     runs = pl.DataFrame({"row": wanted}).group_by(wanted - pl.int_range(len(wanted), eager=True), maintain_order=True)
     ends = runs.agg(pl.col("row").first().alias("first"), pl.len()).select("first", "len").rows() if rows else []
-    if not (result.has_cheap_slices and 0 < len(ends) <= _MOST_SLICES):
-        return result.collect(_filtered(frame, wanted, columns))
-    parts = [frame.slice(first, size).with_row_index(ROW, offset=first).select(ROW, *columns) for first, size in ends]
+    most = min(_MOST_SLICES, sum(len(file.units) for file in source.files)) if source.files else _MOST_SLICES
+    if in_slices is None or not 0 < len(ends) <= most:
+        return result.collect(_filtered(source.frame, wanted, columns))
+    parts = [
+        in_slices.slice(first, size).with_row_index(ROW, offset=first).select(ROW, *columns) for first, size in ends
+    ]
     # NOTE: Polars would take what the parts share for one scan of all rows
     return result.collect(compact(pl.concat(parts)), optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
 
@@ -143,12 +148,6 @@ def _in_slices(opened: Rollouts) -> pl.LazyFrame | None:
     return frame if is_same else None
 
 
-def _rows_of(opened: Rollouts, result: Result, rows: Sequence[int], columns: Sequence[Any]) -> pl.DataFrame:
-    if (frame := _in_slices(opened)) is not None:
-        return some_rows(result, rows, columns, frame)
-    return result.collect(_filtered(opened.frame, pl.Series(sorted({*rows}), dtype=pl.UInt32), columns))
-
-
 def _comparable(value: Any) -> Any:
     """Return a value as it is in every form that a file may give it: objects and lists may be JSON text, and lack nulls."""
     value = untyped(value)
@@ -165,8 +164,11 @@ def _of(
     schema = opened.frame.collect_schema()
     shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
     wanted = [name for name in columns if name in schema and name not in shared]
+    may_have_more = source is None or COMPLETION not in result.schema or files_of(result.provenance, "tasks")
+    if not may_have_more and {*wanted} <= {*result.schema}:
+        raise InputError("The rollouts have no more of these columns than the result.")
     text = text_expr(result, schema[COMPLETION])
-    texts = _rows_of(opened, result, rows, [text, *map(exactly, dict.fromkeys([*shared, *wanted]))])
+    texts = some_rows(result, rows, [text, *map(exactly, dict.fromkeys([*shared, *wanted]))], opened)
     kept = some_rows(result, rows, [*map(exactly, shared)])
     both = kept.head(texts.height)
     for name in shared:

@@ -76,6 +76,8 @@ def _conversations(
     if COMPLETION in columns and {*PROMPTS} & columns:
         return known
     table, _ = originals(result, rows, _ASKED, rollouts, kept=False)
+    if table.is_empty() and COMPLETION in columns:
+        return known
     if table.is_empty():
         table = some_rows(result, rows, [exactly(name) for name in _ASKED if name in result.schema])
     return {row[ROW]: row for row in table.iter_rows(named=True)}
