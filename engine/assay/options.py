@@ -163,9 +163,16 @@ def _read_advantage_options(values: list[str]) -> dict[str, Any]:
 _SHARE = partial(Option, cli=str | None, parse=lambda flag, value: RowLimit(flag, value).given, metavar="N|P%")
 _SIZE = partial(Option, cli=str | None, parse=read_size, metavar="SIZE")
 _LIMIT = partial(Option, panel=FUNCTIONS, decides=True, metavar="SECONDS")
-_NAMES = partial(Option, panel=OWN, cli=str | None, read=names, metavar="NAME,…")
+
+
+def _one_is_listed(_: str, value: Any) -> Any:
+    """One text stands for a list of it, not for a list of its letters."""
+    return [value] if isinstance(value, str) else value
+
+
+_NAMES = partial(Option, panel=OWN, cli=str | None, read=names, parse=_one_is_listed, metavar="NAME,…")
 _OWN = partial(Option, panel=OWN)
-_REPEATED = partial(Option, panel=OWN, default=(), cli=list[str] | None)
+_REPEATED = partial(Option, panel=OWN, default=(), cli=list[str] | None, parse=_one_is_listed)
 
 
 class _TaskOptions(TypedDict, total=False):

@@ -57,6 +57,13 @@ def result(scored, tmp_path, monkeypatch):
     return "out.parquet"
 
 
+def test_one_name_stands_for_a_list_of_one(result):
+    for options in ({"failed": "curt"}, {"passed": "curt"}, {"where": "step > 2"}, {"sort": "-step"}):
+        listed = {name: [value] for name, value in options.items()}
+        assert assay.show(result, **options).as_json() == assay.show(result, **listed).as_json()
+    assert len(assay.show(result, failed="curt").cards) == 1
+
+
 def test_texts_in_large_row_groups_are_read_without_the_rows_before_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pl.DataFrame(ROWS).write_parquet("in.parquet", row_group_size=2)
