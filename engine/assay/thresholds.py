@@ -60,6 +60,7 @@ class Thresholds:
         small_group: Minimum average rows of a row group for Polars' parquet reader.
         grouped_rows: Rows of a result whose rewards are sorted into groups at once; more are read in several passes.
         held_rows: Maximum rows of a result of plain columns that Polars writes, which saves the import of pyarrow.
+        kernel_rows: Minimum texts for which the kernel answers; for fewer, the definitions do.
         groups_at_once: Row groups that must fit into the memory for rows together for Polars' own scan, which decodes many at once.
     """
 
@@ -99,6 +100,7 @@ class Thresholds:
     groups_at_once: int = 24
     grouped_rows: int = 1 << 24
     held_rows: int = 1 << 14
+    kernel_rows: int = 0
 
 
 THRESHOLDS = Thresholds()

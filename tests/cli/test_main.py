@@ -345,7 +345,8 @@ def test_a_path_that_no_row_has_is_refused_with_a_guess_and_its_readers():
         )
 
 
-def test_explain_shows_steps_golds_conditions_and_nested_checks():
+def test_explain_shows_steps_golds_conditions_and_nested_checks(monkeypatch):
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     Path("gsm.json").write_text(json.dumps(GSM))
     listed = run("explain gsm.json").stdout
     heads = [re.split(r"  +", line.rstrip())[0 if line[0] != " " else 1] for line in listed.splitlines() if line]
@@ -376,7 +377,8 @@ def test_explain_shows_steps_golds_conditions_and_nested_checks():
     assert parts[0]["when"][0]["what"] == {"column": "level", "equals": 3}
 
 
-def test_explain_names_the_lane_of_each_check():
+def test_explain_names_the_lane_of_each_check(monkeypatch):
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     patterns = [{"type": "regex", "pattern": pattern} for pattern in ("a+", "b(?<=a)", r"(?i)(a)\1")]
     Path("x.json").write_text(json.dumps({"checks": patterns}))
     lanes = [check["runs_as"] for check in json.loads(run("explain x.json --json").stdout)[0]["checks"]]
@@ -422,9 +424,13 @@ def test_the_listings_agree_on_the_check_types():
     assert rest == "  contains, exact_match, regex_match, tool_calls_match\n\nverifier classes (kind)\n  format_only\n"
 
 
-def test_schema_and_version():
+def test_schema_and_version(monkeypatch):
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     assert json.loads(run("schema").stdout)["$schema"] == "http://json-schema.org/draft-07/schema#"
-    assert run("--version").stdout == f"assay {assay.__version__} (polars {pl.__version__})\n"
+    assert (
+        run("--version").stdout
+        == f"assay {assay.__version__} (polars {pl.__version__}, no kernel: off by ASSAY_KERNEL)\n"
+    )
     assert "Score rollouts" in run("score --help").stdout
 
 

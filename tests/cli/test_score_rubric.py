@@ -121,7 +121,9 @@ def test_explain_says_how_each_member_runs():
         "rubric = assay.Rubric(funcs=funcs, weights=[1, 1, 0.5])\nprint('imported')\n"
     )
     command = [sys.executable, "-m", "assay", "explain", "--rubric", "mixed:rubric", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENV, check=True, timeout=PATIENCE)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**ENV, "ASSAY_KERNEL": "0"}, check=True, timeout=PATIENCE
+    )
     told = {one["id"]: (one["weight"], one["checks"][0]["runs_as"].split(":")[0]) for one in json.loads(done.stdout)}
     assert told == {
         "judge": (1.0, "Python, row by row, asynchronous"),

@@ -196,7 +196,8 @@ def test_a_frame_of_another_schema_is_refused_by_its_plan(columns, said):
         assay.compile(PLAIN).score(pl.DataFrame(columns))
 
 
-def test_what_checks_share_is_one_column_computed_once():
+def test_what_checks_share_is_one_column_computed_once(monkeypatch):
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     checks = [{"type": "contains", "value": value} for value in "äöü"] + [
         {"type": "equals", "value": "é" * 300},
         {"type": "not_contains", "value": "é"},
@@ -218,6 +219,7 @@ def test_python_is_asked_once_for_each_row_that_needs_it(monkeypatch):
     from assay.expressions import json as jsontext
 
     asked = []
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     monkeypatch.setattr(jsontext, "missing_keys", lambda value, keys: asked.append(value) or "missing keys: a")
     frame = pl.DataFrame({"completion": ['{"b": 1}'] * 10 + ["prose"] * 10})
     out = assay.score(frame, {"checks": [{"type": "json_keys", "keys": ["a"]}]})

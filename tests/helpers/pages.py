@@ -170,7 +170,7 @@ def _parent() -> subprocess.Popen[str]:
     """The process whose forks run the pages; it ends with its standard input, at the latest with this process."""
     parent = subprocess.Popen(
         [sys.executable, "-W", "error", *_ON_PURPOSE, __file__],
-        env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        env={**os.environ, "ASSAY_KERNEL": "0", "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -24,6 +24,7 @@ ROOMS = (
         "expressions",
         "expressions.regex.trees",
         "expressions.regex",
+        "kernel",
         "values",
     ),
     *(

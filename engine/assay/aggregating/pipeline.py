@@ -24,10 +24,11 @@ from assay.aggregating.columns import (
     when_column,
 )
 from assay.aggregating.combining import OVERFLOW, combined, combined_steps, finite_expr, mean_steps, unbounded
-from assay.checks.base import Check, Columns, Outcome, Row, RowAwareCheck, is_builtin
+from assay.checks.base import Check, Columns, FactCheck, Outcome, Row, RowAwareCheck, facts_of, is_builtin
 from assay.checks.groups import Group, Included
 from assay.errors import encodable
 from assay.expressions.shared_columns import SharedColumn, columns_read, is_small, reading_column
+from assay.kernel.library import answers
 from assay.names import COMPLETION, FUNCTION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
@@ -187,6 +188,8 @@ def columns_of(spec: CheckSpec) -> Columns:
     """Return the outcomes of a check that is known as expressions about what it reads."""
     assert spec.check is not None  # noqa: S101  (checks of unknown type do not run)
     with reading_column(subject_of(spec)):
+        if isinstance(spec.check, FactCheck) and answers(facts := facts_of(spec.check)):
+            return spec.check.from_facts([fact.lane.col for fact in facts])
         return spec.check.columns()
 
 

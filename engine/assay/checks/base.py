@@ -16,6 +16,7 @@ from assay.errors import encodable, quoted
 from assay.expressions.mixed import untyped
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.shared_columns import SharedColumn, columns_read, exactly, row_of, rowwise, text
+from assay.kernel.facts import Fact
 from assay.steps.base import Step
 from assay.steps.sources import Source
 from assay.values.params import Params
@@ -375,6 +376,18 @@ class RowAwareCheck(Check):
         """End helper processes; called at the end of a run."""
 
 
+class FactCheck(Check, ABC):
+    """Base class of our checks whose score and reason follow from yes/no questions about the text: the kernel answers them."""
+
+    @abstractmethod
+    def facts(self) -> tuple[Fact, ...]:
+        """Return the questions; none if there are no such questions with these params."""
+
+    def from_facts(self, bits: Sequence[pl.Expr]) -> Columns:
+        """Return ``outcome`` as expressions, given the answers to ``facts`` as Booleans; by default, the first is the score."""
+        return Columns(bits[0], self.complaint())
+
+
 class GoldCompared(Check, ABC):
     """Base class of our checks that compare a text with a gold: one of the spec's, or each row's own from a column."""
 
@@ -473,6 +486,11 @@ def is_ours(check: Any) -> bool:
 def deciding_code(check: Check) -> Any:
     """Return the class or function that decides the verdicts of a check."""
     return check.traits.code or getattr(check, "registered_code", None) or type(check)
+
+
+def facts_of(check: Check) -> tuple[Fact, ...]:
+    """Return the questions about the text that decide a check; none if it is not one of Assay's, or decided by more."""
+    return check.facts() if isinstance(check, FactCheck) and is_builtin(check) else ()
 
 
 def is_builtin(check: Check) -> bool:

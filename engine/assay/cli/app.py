@@ -184,7 +184,10 @@ def _print_version(*, value: bool) -> None:
     if value:
         import polars as pl
 
-        typer.echo(f"assay {__version__} (polars {pl.__version__})")
+        from assay.kernel.library import kernel_state
+
+        with _reported_errors():
+            typer.echo(f"assay {__version__} (polars {pl.__version__}, {kernel_state()})")
         raise typer.Exit
 
 

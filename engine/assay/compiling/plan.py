@@ -79,6 +79,7 @@ from assay.expressions.shared_columns import (
 )
 from assay.functions.check import RowFunctionCheck
 from assay.functions.registry import function, list_fns
+from assay.kernel.library import with_words
 from assay.names import (
     BAD,
     COMPLETION,
@@ -524,7 +525,7 @@ class Plan(Displayed):
         about_subjects = []
         for subject, lanes in by_subject.items():
             with reading_column(subject):
-                about_subjects.append(layers(lanes, schema, few=self.few))
+                about_subjects.append(layers(with_words(lanes), schema, few=self.few))
         by_completion, *others = about_subjects
         first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
         return [*first, *by_completion, *_merged(others)]

@@ -11,7 +11,7 @@ with the same lower case; no text is lowered for it.
 
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from typing import TypeVar
@@ -108,6 +108,21 @@ def beyond_ascii(values: pl.Expr) -> pl.Expr:
     """Return the texts that contain a code point beyond ASCII, and ``""`` for the others."""
     # NOTE: not null, because Polars also searches the values behind nulls
     return pl.when(is_ascii(values).not_()).then(values).otherwise(pl.lit(""))
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def word_places(value: str, phrase: str) -> Iterator[tuple[int, int]]:
+    """Yield where a phrase stands in a text with no word character beside it, from the left, none overlapping."""
+    at = value.find(phrase)
+    while at >= 0:
+        end = at + len(phrase)
+        is_alone = not (_is_word(value[at - 1 : at]) or _is_word(value[end : end + 1]))
+        if is_alone:
+            yield at, end
+        at = value.find(phrase, max(end, at + 1) if is_alone else at + 1)
 
 
 def lower_expr(values: pl.Expr) -> pl.Expr:

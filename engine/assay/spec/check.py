@@ -8,11 +8,12 @@ from typing import Any, Literal
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.checks.base import Check
+from assay.checks.base import Check, facts_of
 from assay.checks.groups import Group, Included
 from assay.checks.stand_ins import Broken
 from assay.expressions.regex.flavors import PACKAGE
 from assay.expressions.shared_columns import exactly, row_of, rowwise
+from assay.kernel.library import answers, forms, is_on, why_no_fact
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
@@ -238,7 +239,13 @@ def titled(name: str, description: str) -> str:
 
 def runs_as(spec: CheckSpec) -> str:
     """Return which engine runs a check, and why; of one that is skipped, its note."""
-    return spec.check.explain() if spec.check is not None else spec.note
+    if spec.check is None:
+        return spec.note
+    facts = facts_of(spec.check)
+    if answers(facts):
+        return f"kernel: {forms(facts)}"
+    why = why_no_fact(facts) if is_on() else ""
+    return spec.check.explain() + (f" (no kernel: {why})" if why else "")
 
 
 _READ_ONLY = ("path", "parts", "gold_chain", "outline", "name", "label", "local")

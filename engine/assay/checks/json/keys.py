@@ -1,15 +1,20 @@
 """Checks for JSON output: json_valid, json_keys, expected_output_schema."""
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import ClassVar
 
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import Check, Columns, Example, Row, Traits
+from assay.checks.base import Check, Columns, Example, FactCheck, Row, Traits
 from assay.checks.json.expected_schema import SCHEMA_RESULT, output_schema, schema_keys
-from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
+from assay.errors import encodable
+from assay.expressions.json import JSON_VALID, NO_OBJECT, is_json, keys_lane, missing_keys
 from assay.expressions.shared_columns import rowwise, text
 from assay.expressions.text import WHITESPACE, begins_with
+from assay.kernel.facts import Fact
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.params import Params
 
@@ -19,7 +24,7 @@ _INVALID = "the output is not valid JSON"
 _COLUMNS = "columns: Polars' JSON parser; Python's for text that Polars rejects and CPython may accept"
 
 
-class JsonValid(Check):
+class JsonValid(FactCheck):
     """``json.loads(output)`` succeeds, by CPython's rules; nesting deeper than 500 is refused.
 
     NaN, Infinity, 1e999, duplicate keys and lone surrogates are accepted; a BOM, code fences, text around the JSON and
@@ -40,6 +45,16 @@ class JsonValid(Check):
 
     def expr(self) -> pl.Expr:
         return JSON_VALID.col
+
+    def facts(self) -> tuple[Fact, ...]:
+        return Fact("json"), Fact("pattern", r"\A\s*\Z"), Fact("pattern", r"\A\s*```")
+
+    def from_facts(self, bits: Sequence[pl.Expr]) -> Columns:
+        is_valid, is_blank, is_fenced = bits
+        reason = (
+            pl.when(is_blank).then(pl.lit(_EMPTY)).when(is_fenced).then(pl.lit(_FENCED)).otherwise(pl.lit(_INVALID))
+        )
+        return Columns(is_valid, reason)
 
     def reason(self, row: Row) -> str:
         return not_json(row["completion"])
@@ -67,7 +82,7 @@ class KeysParams(Params):
     required_keys: list[str] = Field(description="Keys that must be there; a null value counts as present.")
 
 
-class JsonKeys(Check):
+class JsonKeys(FactCheck):
     """The output is a JSON object that has every key; all or nothing."""
 
     type = "json_keys"
@@ -81,6 +96,18 @@ class JsonKeys(Check):
 
     def row(self, row: Row) -> float:
         return float(missing_keys(row["completion"], self.params.required_keys) == "")
+
+    def facts(self) -> tuple[Fact, ...]:
+        return Fact("object"), *(Fact("key", key) for key in self.params.required_keys)
+
+    def from_facts(self, bits: Sequence[pl.Expr]) -> Columns:
+        is_object, *present = bits
+        pairs = zip(self.params.required_keys, present, strict=True)
+        each = [pl.when(is_there.not_()).then(pl.lit(encodable(key))) for key, is_there in pairs]
+        missing = pl.lit("missing keys: ") + pl.concat_str(
+            [pl.lit(None, dtype=pl.String), *each], separator=", ", ignore_nulls=True
+        )
+        return Columns(reduce(and_, bits), pl.when(is_object).then(missing).otherwise(pl.lit(NO_OBJECT)))
 
     def expr(self) -> pl.Expr:
         return pl.when(text().is_not_null()).then(self.reason_expr().is_null())

@@ -6,8 +6,9 @@ from typing import ClassVar
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Row
+from assay.checks.base import Example, FactCheck, Row
 from assay.expressions.text import CHARACTERS
+from assay.kernel.facts import Fact
 from assay.values.params import Params
 
 _LONGEST = 2**62
@@ -30,7 +31,7 @@ class LengthParams(Params):
         return int(value) if value == int(value) else value
 
 
-class MinLength(Check):
+class MinLength(FactCheck):
     """The output has at least ``value`` characters."""
 
     type = "min_length"
@@ -45,6 +46,9 @@ class MinLength(Check):
 
     def row(self, row: Row) -> float:
         return float(len(row["completion"]) >= self.params.value)
+
+    def facts(self) -> tuple[Fact, ...]:
+        return (Fact("at_least", size=math.ceil(self.params.value)),)
 
     def expr(self) -> pl.Expr:
         return CHARACTERS.col >= min(math.ceil(self.params.value), _LONGEST)
@@ -63,6 +67,9 @@ class MaxLength(MinLength):
 
     def row(self, row: Row) -> float:
         return float(len(row["completion"]) <= self.params.value)
+
+    def facts(self) -> tuple[Fact, ...]:
+        return (Fact("at_most", size=math.floor(self.params.value)),)
 
     def expr(self) -> pl.Expr:
         return CHARACTERS.col <= min(math.floor(self.params.value), _LONGEST)

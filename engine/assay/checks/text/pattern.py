@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.calls.limits import Limits
-from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
+from assay.checks.base import Columns, Example, FactCheck, GoldCompared, GoldKind, Row, Traits
 from assay.errors import quoted
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.regex.flavors import nearest_texts
@@ -22,6 +22,7 @@ from assay.expressions.regex.search import (
     search_expr,
 )
 from assay.expressions.shared_columns import nulls, rowwise, text
+from assay.kernel.facts import Fact
 from assay.steps.regex import PatternParams, check_by
 
 
@@ -33,7 +34,7 @@ class RegexParams(PatternParams):
     _compiles = field_validator("pattern")(check_by)
 
 
-class Regex(GoldCompared):
+class Regex(FactCheck, GoldCompared):
     r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
 
     Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
@@ -70,6 +71,11 @@ class Regex(GoldCompared):
 
     def score(self, value: str, gold: str) -> float:
         return float(search(gold, value, self.limits, lists=self._lists))
+
+    def facts(self) -> tuple[Fact, ...]:
+        pattern = self.params.pattern
+        is_certain = not self._lists and backtracking_lane(pattern, self.limits) is None
+        return (Fact("pattern", pattern),) if is_certain else ()
 
     def score_expr(self, gold: Any) -> pl.Expr:
         if not isinstance(gold, pl.Expr):

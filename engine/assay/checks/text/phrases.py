@@ -1,6 +1,6 @@
 """Checks for phrases: contains, not_contains, contains_any, contains_all, starts_with, ends_with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add, or_
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, WithJsonSchema, field_validator
 
-from assay.checks.base import Columns, Example, GoldCompared, GoldKind, Row, Traits
+from assay.checks.base import Columns, Example, FactCheck, GoldCompared, GoldKind, Row, Traits
 from assay.errors import encodable, quoted
 from assay.expressions.pairs import (
     contain_each_expr,
@@ -30,9 +30,10 @@ from assay.expressions.text import (
     lowered_pattern,
     phrase_lane,
     strip_expr,
+    word_places,
     written_pattern,
 )
-from assay.steps.places import Place
+from assay.kernel.facts import Fact, Place
 from assay.values.params import Params
 
 _CASES = "Compare as written; else `str.lower()` on both sides."
@@ -57,26 +58,6 @@ class PhraseParams(Params):
     word: bool = Field(default=False, description=_WORD)
 
 
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def _has_word(value: str, phrase: str) -> bool:
-    """Return whether a phrase stands in a text with no word character beside it."""
-    return next(word_places(value, phrase), None) is not None
-
-
-def word_places(value: str, phrase: str) -> Iterator[Place]:
-    """Yield where a phrase stands in a text with no word character beside it, from the left, none overlapping."""
-    at = value.find(phrase)
-    while at >= 0:
-        end = at + len(phrase)
-        is_alone = not (_is_word(value[at - 1 : at]) or _is_word(value[end : end + 1]))
-        if is_alone:
-            yield at, end
-        at = value.find(phrase, max(end, at + 1) if is_alone else at + 1)
-
-
 class _Phrase:
     """A phrase to search for in the text, in both implementations."""
 
@@ -87,7 +68,7 @@ class _Phrase:
 
     def within(self, subject: str) -> bool:
         """Return whether a text, in lower case unless case matters, contains the phrase."""
-        return _has_word(subject, self.value) if self.word else self.value in subject
+        return next(word_places(subject, self.value), None) is not None if self.word else self.value in subject
 
     @property
     def lane(self) -> SharedColumn | None:
@@ -122,7 +103,17 @@ class _Phrase:
         return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
 
 
-class Contains(GoldCompared):
+def facts_about(phrases: Sequence[_Phrase]) -> tuple[Fact, ...]:
+    """Return whether a text contains phrases, as facts; none if one of them is no word."""
+    if any(phrase.word and not phrase.value for phrase in phrases):
+        return ()
+    return tuple(
+        Fact("phrase", phrase.value, folds=not phrase.case_sensitive, place="word" if phrase.word else "anywhere")
+        for phrase in phrases
+    )
+
+
+class Contains(FactCheck, GoldCompared):
     """The output contains the phrase; an empty phrase is contained in everything."""
 
     type = "contains"
@@ -141,6 +132,9 @@ class Contains(GoldCompared):
 
     def _phrase(self, value: str) -> _Phrase:
         return _Phrase(value, case_sensitive=self.params.case_sensitive, word=self.params.word)
+
+    def facts(self) -> tuple[Fact, ...]:
+        return facts_about([self._phrase(self.params.value)])
 
     def score(self, value: str, gold: str) -> float:
         return float(self._phrase(gold).within(value if self.params.case_sensitive else lower(value)))
@@ -180,6 +174,9 @@ class NotContains(Contains):
         within = super().score_expr(gold)
         return None if within is None else within.not_()
 
+    def from_facts(self, bits: Sequence[pl.Expr]) -> Columns:
+        return Columns(bits[0].not_(), self.complaint())
+
 
 class PhrasesParams(Params):
     """Phrases and how to compare them."""
@@ -207,7 +204,7 @@ class AllPhrasesParams(PhrasesParams):
     )
 
 
-class ContainsAny(GoldCompared):
+class ContainsAny(FactCheck, GoldCompared):
     """The output contains at least one of the phrases."""
 
     type = "contains_any"
@@ -224,6 +221,12 @@ class ContainsAny(GoldCompared):
     def phrases(self, values: Sequence[str]) -> list[_Phrase]:
         flags = {"case_sensitive": self.params.case_sensitive, "word": self.params.word}
         return [_Phrase(value, **flags) for value in values]
+
+    def facts(self) -> tuple[Fact, ...]:
+        return facts_about(self.phrases(self.params.values))
+
+    def from_facts(self, bits: Sequence[pl.Expr]) -> Columns:
+        return Columns(reduce(or_, bits), self.complaint())
 
     def contained(self, value: str, gold: Sequence[str]) -> list[bool]:
         subject = value if self.params.case_sensitive else lower(value)
@@ -281,12 +284,23 @@ class ContainsAll(ContainsAny):
 
     def score_expr(self, gold: Any) -> pl.Expr | None:
         if not isinstance(gold, pl.Expr):
-            count = reduce(add, (phrase.expr().cast(pl.UInt32) for phrase in self.phrases(gold)))
-            return count.map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+            return self._shares([phrase.expr() for phrase in self.phrases(gold)])
         contained = self.contained_expr(gold)
         if contained is None or self.params.score == "all":
             return None if contained is None else contained.list.all().cast(pl.Float64)
         return contained.list.sum().cast(pl.Float64) / contained.list.len().cast(pl.Float64)
+
+    def from_facts(self, bits: Sequence[pl.Expr]) -> Columns:
+        return Columns(self._shares(bits), self._missing(bits))
+
+    def _shares(self, contained: Sequence[pl.Expr]) -> pl.Expr:
+        count = reduce(add, (is_there.cast(pl.UInt32) for is_there in contained))
+        return count.map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+
+    def _missing(self, contained: Sequence[pl.Expr]) -> pl.Expr:
+        pairs = zip(self.params.values, contained, strict=True)
+        each = [pl.when(is_there.not_()).then(pl.lit(encodable(quoted(value)))) for value, is_there in pairs]
+        return pl.lit("does not contain ") + pl.concat_str(each, separator=", ", ignore_nulls=True)
 
     def _scores(self, counts: pl.Series) -> pl.Series:
         """Look the scores up: Polars would multiply by the reciprocal of the number of phrases."""
@@ -304,13 +318,10 @@ class ContainsAll(ContainsAny):
         score = self.score_expr(gold)
         if score is None:
             return None
-        if isinstance(gold, pl.Expr):
-            contained = contain_each_expr(text(), gold, lowered=not self.params.case_sensitive)
-            missing = quoted_lists_expr(listed_where(gold, contained, holds=False))
-        else:
-            pairs = zip(gold, self.phrases(gold), strict=True)
-            each = [pl.when(phrase.expr().not_()).then(pl.lit(encodable(quoted(value)))) for value, phrase in pairs]
-            missing = pl.concat_str(each, separator=", ", ignore_nulls=True)
+        if not isinstance(gold, pl.Expr):
+            return Columns(score, self._missing([phrase.expr() for phrase in self.phrases(gold)]))
+        contained = contain_each_expr(text(), gold, lowered=not self.params.case_sensitive)
+        missing = quoted_lists_expr(listed_where(gold, contained, holds=False))
         return Columns(score, pl.lit("does not contain ") + missing)
 
 
@@ -324,7 +335,7 @@ class EdgeParams(Params):
     case_sensitive: bool = Field(default=False, description=_CASES)
 
 
-class StartsWith(GoldCompared):
+class StartsWith(FactCheck, GoldCompared):
     """The output begins with the phrase."""
 
     type = "starts_with"
@@ -347,6 +358,11 @@ class StartsWith(GoldCompared):
     def score(self, value: str, gold: str) -> float:
         subject, phrase = self.compared(value), self.compared(gold)
         return float(subject.endswith(phrase) if self.end else subject.startswith(phrase))
+
+    def facts(self) -> tuple[Fact, ...]:
+        phrase, folds = self.compared(self.params.value), not self.params.case_sensitive
+        place: Place = "end" if self.end else "start"
+        return (Fact("phrase", phrase, folds=folds, place=place, strips=self.params.strip),) if phrase else ()
 
     @property
     def pattern(self) -> str | None:

@@ -14,7 +14,6 @@ from assay.checks.expectations import read as read_expectations
 from assay.checks.instructions.instructions import read_task
 from assay.checks.json.match import JsonMatch
 from assay.checks.json.schemas import compiled, json_value
-from assay.checks.text.phrases import word_places
 from assay.checks.tools.tool_calls import ToolCalls
 from assay.expressions.counts import COUNTS
 from assay.expressions.json import NOT_JSON, placed_within
@@ -22,6 +21,7 @@ from assay.expressions.json_places import PlacedArray, PlacedObject, PlacedScala
 from assay.expressions.mixed import untyped
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.spans import ExtractionPlace, MatchPlaces
+from assay.expressions.text import word_places
 from assay.insight.evidence.reader import CheckReader
 from assay.steps.places import Place, PlacedText, places_of
 from assay.steps.regex import operate

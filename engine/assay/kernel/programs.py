@@ -1,0 +1,209 @@
+"""Facts as a program of the kernel: bytes that say which bit of a row's word answers which fact."""
+
+import hashlib
+import struct
+import sys
+from collections.abc import Sequence
+from functools import cache
+from re import _constants as sre  # type: ignore[attr-defined]
+from string import ascii_lowercase
+from typing import Any
+
+from assay.errors import encodable
+from assay.expressions.regex.compiled import parsed
+from assay.expressions.text import SCALARS
+from assay.kernel.automata import (
+    MOST_CLASSES,
+    Automaton,
+    Classes,
+    Needed,
+    NoAutomatonError,
+    automaton_of,
+    joint_classes,
+    literal,
+    often,
+)
+from assay.kernel.facts import Fact
+from assay.system.cache import cached_within
+
+MOST_FACTS = 61
+MOST_KEYS = 16
+"""Keys that a program may have: the kernel refuses more."""
+
+ASK, NULL = 1 << 62, 1 << 63
+"""Bits of a row that the definitions decide, and of one without a text."""
+
+_MARK = b"ASSAYPRG"
+_NO_BIT = 62
+_END = 0x110000
+_PAGE = 128
+_LONGEST_PHRASE = 10_000
+_LONGEST_FOLDED = 64
+_SIZES = 1 << 32
+_CACHED = 8_000_000
+"""Bytes of automata that are kept."""
+
+
+def program_of(facts: Sequence[Fact]) -> bytes:
+    """Return the program in which the fact at each place has the bit of that number; each of them has a ``form``."""
+    bits = {fact: bit for bit, fact in enumerate(facts)}
+    folds = any(fact.folds for fact in facts)
+    forms = [(form(fact), bit) for fact, bit in bits.items()]
+    phrases = [(phrase, bit) for phrase, bit in forms if isinstance(phrase, Needed)]
+    bounds = [(fact, bit) for fact, bit in bits.items() if fact.kind in ("at_least", "at_most")]
+    keys = [(fact.value.encode(), bit) for fact, bit in bits.items() if fact.kind == "key"]
+    automata = [(automaton, bit) for automaton, bit in forms if isinstance(automaton, Automaton)]
+    is_json = [bits.get(Fact(kind), _NO_BIT) for kind in ("json", "object")]
+    reads_json = any(fact.kind in ("json", "object", "key") for fact in facts)
+    body = _numbers(reads_json, *is_json, sys.get_int_max_str_digits(), folds, len(phrases))
+    body += b"".join(_phrase(phrase, bit) for phrase, bit in phrases)
+    body += _numbers(len(bounds))
+    for fact, bit in bounds:
+        body += _numbers(fact.kind == "at_least", fact.size, bit)
+    body += _numbers(len(keys)) + b"".join(_numbers(len(data), bit) + _padded(data) for data, bit in keys)
+    body += _numbers(len(automata)) + b"".join(_written(automaton, bit) for automaton, bit in automata)
+    dense = [automaton for automaton, _ in automata if automaton.is_dense]
+    joint, within = joint_classes([automaton.classes for automaton in dense]) if dense else (None, [])
+    if joint is None or joint.number > MOST_CLASSES:
+        body += _numbers(0)
+    else:
+        body += _numbers(joint.number) + _classifier(joint) + b"".join(_padded(bytes(own)) for own in within)
+    return _MARK + hashlib.sha256(body).digest()[:16] + _numbers(len(body)) + body
+
+
+def form(fact: Fact) -> Automaton | Needed | str:
+    """Return what the kernel makes of a fact: an automaton, bytes to find, or how it answers without.
+
+    Raises:
+        NoAutomatonError: It makes nothing of it.
+    """
+    if fact.value != encodable(fact.value):
+        raise NoAutomatonError("lone surrogate")
+    if fact.kind in ("json", "object", "key"):
+        return "JSON"
+    if fact.kind in ("at_least", "at_most"):
+        if fact.size >= _SIZES:
+            raise NoAutomatonError("longer than any text")
+        return "length"
+    if len(fact.value) > _LONGEST_PHRASE:
+        raise NoAutomatonError("phrase too long")
+    answer = _searched(fact)
+    if isinstance(answer, str):
+        raise NoAutomatonError(answer)
+    return answer
+
+
+def _size(answer: Automaton | Needed | str, *_: Fact) -> int:
+    return 40 * sum(map(len, answer.rows)) + 2_000 if isinstance(answer, Automaton) else 200
+
+
+@cached_within(_CACHED, _size)
+def _searched(fact: Fact) -> Automaton | Needed | str:
+    try:
+        if fact.kind == "pattern":
+            tree = parsed(fact.value, 0)
+            return literal([*tree], tree.state.flags) or automaton_of(tree, tree.state.flags)
+        if fact.place == "anywhere" and (not fact.folds or fact.value.isascii()):
+            want = fact.value.encode()
+            return Needed(want, bytes(0x20 * (fact.folds and chr(byte) in ascii_lowercase) for byte in want))
+        return automaton_of(_phrase_tree(fact), sre.SRE_FLAG_UNICODE)
+    except NoAutomatonError as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+
+
+def _phrase_tree(fact: Fact) -> list[tuple[Any, Any]]:
+    """Return a phrase as a parsed pattern: each character stands for those that are compared as it."""
+    phrase = fact.value
+    if len(phrase) > _LONGEST_FOLDED or (fact.folds and "Σ" in phrase.upper()):
+        raise NoAutomatonError(
+            "phrase too long" if len(phrase) > _LONGEST_FOLDED else "its case depends on its neighbours"
+        )
+    alike = _lowered_to() if fact.folds else {}
+    tree: list[tuple[Any, Any]] = []
+    for character in phrase:
+        own = character if not fact.folds or character.lower() == character else ""
+        accepted = sorted({*own, *alike.get(character, "")})
+        if not accepted:
+            raise NoAutomatonError("no text has it")
+        tree.append((sre.IN, [(sre.LITERAL, ord(each)) for each in accepted]))
+    spaces = (
+        [(sre.MAX_REPEAT, (0, sre.MAXREPEAT, [(sre.IN, [(sre.CATEGORY, sre.CATEGORY_SPACE)])]))] if fact.strips else []
+    )
+    if fact.place == "start":
+        return [(sre.AT, sre.AT_BEGINNING_STRING), *spaces, *tree]
+    if fact.place == "end":
+        return [*tree, *spaces, (sre.AT, sre.AT_END_STRING)]
+    if fact.place == "word":
+        return [_no_word_beside(phrase[0]), *tree, _no_word_beside(phrase[-1])]
+    return tree
+
+
+def _no_word_beside(character: str) -> tuple[Any, Any]:
+    is_word = character.isalnum() or character == "_"
+    return sre.AT, sre.AT_BOUNDARY if is_word else sre.AT_NON_BOUNDARY
+
+
+@cache
+def _lowered_to() -> dict[str, str]:
+    """Return the characters whose lower case is one other character, by that character."""
+    sources: dict[str, str] = {}
+    for character in SCALARS(0x20000):
+        low = character.lower()
+        if low != character and len(low) == 1:
+            sources[low] = sources.get(low, "") + character
+    return sources
+
+
+# ── bytes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _numbers(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}I", *values)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _phrase(phrase: Needed, bit: int) -> bytes:
+    size = len(phrase.want)
+    places = sorted(range(size), key=lambda at: often(phrase.want[at]))[:2] or [0]
+    return _numbers(size, bit, places[0], places[-1]) + _padded(phrase.want) + _padded(phrase.mask)
+
+
+def _classifier(classes: Classes) -> bytes:
+    pages: dict[bytes, int] = {}
+    page_of: list[int] = []
+    page = b""
+    for first, end, each in classes.intervals():
+        at = first
+        while at < end:
+            full, rest = divmod(end - at, _PAGE) if not page else (0, end - at)
+            if full:
+                page_of += [pages.setdefault(bytes([each]) * _PAGE, len(pages))] * full
+                at += full * _PAGE
+                continue
+            size = min(rest, _PAGE - len(page))
+            page += bytes([each]) * size
+            at += size
+            if len(page) == _PAGE:
+                page_of.append(pages.setdefault(page, len(pages)))
+                page = b""
+    assert len(page_of) == _END // _PAGE  # noqa: S101  (the intervals cover all code points)
+    return _numbers(len(pages)) + struct.pack(f"<{len(page_of)}H", *page_of) + b"".join(pages)
+
+
+def _written(automaton: Automaton, bit: int) -> bytes:
+    cells = [state for row in automaton.rows for state in row]
+    body = _numbers(bit, automaton.states, automaton.classes.number, automaton.start, automaton.is_dense)
+    body += _numbers(len(automaton.needs)) + b"".join(_phrase(phrase, bit) for phrase in automaton.needs)
+    body += _numbers(automaton.reach)
+    body += _classifier(automaton.classes) + _padded(struct.pack(f"<{len(automaton.within)}H", *automaton.within))
+    body += _padded(struct.pack(f"<{len(cells)}H", *cells))
+    body += _padded(bytes(automaton.at_end)) + _numbers(len(automaton.stops))
+    for ranges, state in automaton.stops:
+        firsts, spans = bytes(first for first, _ in ranges), bytes(last - first for first, last in ranges)
+        body += firsts.ljust(4, b"\0") + spans.ljust(4, b"\0") + _numbers(len(ranges), state)
+    return body + _padded(bytes(automaton.stops_of))

@@ -1,0 +1,857 @@
+//! The facts that a plan asks of a text, as the bits of one word a row: a Polars expression plugin (ABI 0.1).
+//!
+//! Polars calls it without Python's lock and from several threads. It knows no check: it runs a program, whose every index is checked
+//! when it is read. Texts are reached through slices, so a mistake fails a safety check and not the process: guard.c leads back to the
+//! entry, all rows of the batch get the bit `ASK`, and Python decides them.
+
+const std = @import("std");
+
+extern fn assay_guarded(run: *const fn (*anyopaque) callconv(.c) void, work: *anyopaque) c_int;
+extern fn assay_escape() noreturn;
+
+const gpa = std.heap.c_allocator;
+
+const ASK: u64 = 1 << 62;
+const NULL: u64 = 1 << 63;
+const FACTS = 62;
+
+var stopped = std.atomic.Value(bool).init(false);
+var message: [128:0]u8 = @splat(0);
+
+pub const panic = std.debug.FullPanic(fail);
+fn fail(why: []const u8, _: ?usize) noreturn {
+    tell(why);
+    stopped.store(true, .release);
+    assay_escape();
+}
+fn tell(why: []const u8) void {
+    const n = @min(why.len, message.len);
+    @memcpy(message[0..n], why[0..n]);
+    message[n] = 0;
+}
+fn allocated(comptime T: type, n: usize) []T {
+    return gpa.alloc(T, n) catch @panic("out of memory");
+}
+
+// ── bytes side by side ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+const WIDE = 32;
+const Wide = @Vector(WIDE, u8);
+
+inline fn wide(text: []const u8, at: usize) Wide {
+    return text[at..][0..WIDE].*;
+}
+inline fn all(byte: u8) Wide {
+    return @splat(byte);
+}
+inline fn places(where: @Vector(WIDE, bool)) u32 {
+    return @bitCast(where);
+}
+
+// ── programs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A text of bytes to find: `byte | mask` must equal `want`. The two places that are rare in usual text are compared first.
+const Phrase = struct { want: []const u8, mask: []const u8, rare: [2]usize, bit: u6 };
+
+/// Bytes at which to stop, as ranges; the bytes between lead from a group of states back into the group.
+const Stops = struct { first: [4]u8, span: [4]u8, ranges: usize, state: u16 };
+
+const LOST = 0;
+const FOUND = 1;
+const BEYOND = 0xFFFF;
+const Table = [1 << 16]u16;
+
+const Automaton = struct {
+    bit: u6,
+    start: u16,
+    classes: usize,
+    classifier: Classifier,
+    next: []const u16, // by state and class
+    at_end: []const u8,
+    needs: []const Phrase, // each match contains one of them …
+    reach: usize, // … and has at most so many characters, unless it is 0
+    within: []const u16, // by the class of a character: the state behind it, if no match begins before it
+    stops: []const Stops,
+    stops_of: []const u8, // by state: 0, or the number of its stops from 1
+    is_dense: bool,
+    by_byte: ?*const Table, // by state << 8 | byte, as state << 8; BEYOND where a character beyond ASCII begins
+    by_class: ?*const Table, // by state << 8 | class of the program
+
+    inline fn step(self: *const Automaton, state: u16, code: u32) u16 {
+        return self.next[@as(usize, state) * self.classes + self.classifier.of(code)];
+    }
+};
+
+/// Classes of code points: for each 128 of them a page, equal pages once.
+const Classifier = struct {
+    page_of: []const u16,
+    pages: []const u8,
+
+    inline fn of(self: *const Classifier, code: u32) u8 {
+        return self.pages[@as(usize, self.page_of[code >> 7]) << 7 | (code & 127)];
+    }
+};
+
+const Bound = struct { is_least: bool, size: usize, bit: u6 };
+const Key = struct { name: []const u8, bit: u6 };
+
+const Program = struct {
+    digest: [16]u8,
+    phrases: []const Phrase,
+    automata: []const Automaton,
+    classifier: ?Classifier, // of texts beyond ASCII, for all dense automata
+    bounds: []const Bound,
+    keys: []const Key,
+    reads_json: bool,
+    valid: ?u6,
+    object: ?u6,
+    most_digits: usize, // of a whole number; 0 for no limit
+    folds: bool,
+    has_dense: bool,
+    needs_size: bool, // in code points
+    next: ?*Program,
+};
+
+fn need(holds_true: bool) void {
+    if (!holds_true) @panic("a damaged program");
+}
+
+const Reader = struct {
+    rest: []const u8,
+
+    fn take(self: *Reader, n: usize) []const u8 {
+        const taken = self.rest[0..n];
+        self.rest = self.rest[std.mem.alignForward(usize, n, 4)..];
+        return taken;
+    }
+    fn number(self: *Reader) u32 {
+        return std.mem.readInt(u32, self.take(4)[0..4], .little);
+    }
+    fn count(self: *Reader, most: usize) usize {
+        const n = self.number();
+        need(n <= most);
+        return n;
+    }
+    fn bit(self: *Reader) u6 {
+        const n = self.number();
+        need(n < FACTS);
+        return @intCast(n);
+    }
+    fn maybe(self: *Reader) ?u6 {
+        const n = self.number();
+        need(n <= FACTS);
+        return if (n == FACTS) null else @intCast(n);
+    }
+    fn bytes(self: *Reader, n: usize) []u8 {
+        return gpa.dupe(u8, self.take(n)) catch @panic("out of memory");
+    }
+    fn pairs(self: *Reader, n: usize) []u16 {
+        const raw = self.take(n * 2);
+        const out = allocated(u16, n);
+        for (out, 0..) |*value, i| value.* = std.mem.readInt(u16, raw[i * 2 ..][0..2], .little);
+        return out;
+    }
+    fn phrases(self: *Reader, most: usize) []Phrase {
+        const out = allocated(Phrase, self.count(most));
+        for (out) |*phrase| {
+            const size = self.number();
+            const bit_of = self.bit();
+            const rare = [2]usize{ self.number(), self.number() };
+            need(size == 0 or (rare[0] < size and rare[1] < size));
+            phrase.* = .{ .bit = bit_of, .rare = rare, .want = self.bytes(size), .mask = self.bytes(size) };
+        }
+        return out;
+    }
+    fn classifier(self: *Reader, classes: usize) Classifier {
+        const n = self.count(0x110000 / 128);
+        const c = Classifier{ .page_of = self.pairs(0x110000 / 128), .pages = self.bytes(n * 128) };
+        for (c.page_of) |page| need(page < n);
+        for (c.pages) |class| need(class < classes);
+        return c;
+    }
+    fn automaton(self: *Reader) Automaton {
+        const bit_of = self.bit();
+        const states = self.count(1000);
+        const classes = self.count(256);
+        const start = self.count(states);
+        const is_dense = self.number() != 0;
+        need(states >= 2 and start < states and !(is_dense and states >= 255));
+        const needs = self.phrases(16);
+        const reach = self.count(1000);
+        const kinds = self.classifier(classes);
+        const within = self.pairs(classes);
+        for (within) |state| need(state < states);
+        const next = self.pairs(states * classes);
+        for (next) |state| need(state < states);
+        const at_end = self.bytes(states);
+        for (at_end) |is| need(is <= 1);
+        const stops = allocated(Stops, self.count(254));
+        for (stops) |*each| {
+            each.* = .{ .first = self.take(4)[0..4].*, .span = self.take(4)[0..4].*, .ranges = self.count(4), .state = @intCast(self.count(states - 1)) };
+            for (each.first[0..each.ranges], each.span[0..each.ranges]) |first, span| {
+                const last = @as(usize, first) + span;
+                need(last < 0x80 or (first >= 0xC0 and last <= 0xFF)); // never within a character
+            }
+        }
+        const stops_of = self.bytes(states);
+        for (stops_of) |n| need(n <= stops.len);
+        var a = Automaton{ .bit = bit_of, .start = @intCast(start), .classes = classes, .classifier = kinds, .next = next, .at_end = at_end, .needs = needs, .reach = reach, .within = within, .stops = stops, .stops_of = stops_of, .is_dense = is_dense, .by_byte = null, .by_class = null };
+        if (states >= 255 or reach > 0) return a;
+        const table = gpa.create(Table) catch @panic("out of memory");
+        for (0..states) |state| for (0..256) |byte| {
+            table[state << 8 | byte] = if (byte >= 128) BEYOND else a.step(@intCast(state), @intCast(byte)) << 8;
+        };
+        a.by_byte = table;
+        return a;
+    }
+    /// The table of a dense automaton by the classes of the program, of which each lies within a class of the automaton.
+    fn byClass(self: *Reader, a: *const Automaton, classes: usize) *const Table {
+        const own = self.take(classes);
+        for (own) |class| need(class < a.classes);
+        const table = gpa.create(Table) catch @panic("out of memory");
+        for (0..a.at_end.len) |state| for (own, 0..) |class, i| {
+            table[state << 8 | i] = a.next[state * a.classes + class] << 8;
+        };
+        return table;
+    }
+};
+
+fn readProgram(written: []const u8, digest: [16]u8) *Program {
+    var r = Reader{ .rest = written };
+    const p = gpa.create(Program) catch @panic("out of memory");
+    const reads_json = r.number() != 0;
+    const valid = r.maybe();
+    const object = r.maybe();
+    const most_digits = r.number();
+    const folds = r.number() != 0;
+    const phrases = r.phrases(64);
+    const bounds = allocated(Bound, r.count(64));
+    for (bounds) |*bound| bound.* = .{ .is_least = r.number() != 0, .size = r.number(), .bit = r.bit() };
+    const keys = allocated(Key, r.count(16));
+    for (keys) |*key| {
+        const n = r.number();
+        key.* = .{ .bit = r.bit(), .name = r.bytes(n) };
+    }
+    const automata = allocated(Automaton, r.count(64));
+    for (automata) |*a| a.* = r.automaton();
+    var classifier: ?Classifier = null;
+    const classes = r.count(256);
+    if (classes > 0) {
+        classifier = r.classifier(classes);
+        for (automata) |*a| if (a.is_dense) {
+            a.by_class = r.byClass(a, classes);
+        };
+    }
+    var has_dense = false;
+    for (automata) |*a| has_dense = has_dense or a.is_dense;
+    p.* = .{ .digest = digest, .phrases = phrases, .automata = automata, .classifier = classifier, .bounds = bounds, .keys = keys, .reads_json = reads_json, .valid = valid, .object = object, .most_digits = most_digits, .folds = folds, .has_dense = has_dense, .needs_size = has_dense or folds or bounds.len > 0, .next = null };
+    return p;
+}
+
+const MOST_PROGRAMS = 256;
+var programs = std.atomic.Value(?*Program).init(null);
+var n_programs = std.atomic.Value(u32).init(0);
+
+/// The program within the arguments that Polars hands on, read if it is new; programs stay to the end of the process.
+fn programIn(given: []const u8) ?*const Program {
+    const mark = std.mem.find(u8, given, "ASSAYPRG") orelse return null;
+    const rest = given[mark + 8 ..];
+    const digest = rest[0..16].*;
+    const size = std.mem.readInt(u32, rest[16..20], .little);
+    var known = programs.load(.acquire);
+    while (known) |p| : (known = p.next) if (std.mem.eql(u8, &p.digest, &digest)) return p;
+    if (n_programs.fetchAdd(1, .acq_rel) >= MOST_PROGRAMS) return null;
+    const fresh = readProgram(rest[20..][0..size], digest);
+    while (true) { // two threads may read one program: both stay
+        fresh.next = programs.load(.acquire);
+        if (programs.cmpxchgWeak(fresh.next, fresh, .acq_rel, .acquire) == null) return fresh;
+    }
+}
+
+// ── phrases and lengths ────────────────────────────────────────────────────────────────────────────────────────────────
+
+inline fn isAt(text: []const u8, at: usize, phrase: *const Phrase) bool {
+    for (text[at..][0..phrase.want.len], phrase.want, phrase.mask) |byte, want, mask| if (byte | mask != want) return false;
+    return true;
+}
+
+fn contains(text: []const u8, phrase: *const Phrase) bool {
+    return find(text, phrase) != null;
+}
+fn find(text: []const u8, phrase: *const Phrase) ?usize {
+    const size = phrase.want.len;
+    if (size == 0) return 0;
+    if (text.len < size) return null;
+    const n = text.len - size + 1; // places where it may begin
+    const one, const two = phrase.rare;
+    const first = text[one..][0..n];
+    const second = text[two..][0..n];
+    const want1, const want2 = .{ phrase.want[one], phrase.want[two] };
+    const mask1, const mask2 = .{ phrase.mask[one], phrase.mask[two] };
+    if (n < WIDE) {
+        for (first, second, 0..) |a, b, i| if (a | mask1 == want1 and b | mask2 == want2 and isAt(text, i, phrase)) return i;
+        return null;
+    }
+    var i: usize = 0;
+    while (true) {
+        const both = ((wide(first, i) | all(mask1)) == all(want1)) & ((wide(second, i) | all(mask2)) == all(want2));
+        var left = places(both);
+        while (left != 0) : (left &= left - 1) if (isAt(text, i + @ctz(left), phrase)) return i + @ctz(left);
+        if (i + WIDE >= n) return null;
+        i = @min(i + WIDE, n - WIDE);
+    }
+}
+
+const DOTTED_I = Phrase{ .want = "\u{130}", .mask = &.{ 0, 0 }, .rare = .{ 0, 1 }, .bit = 0 };
+const KELVIN = Phrase{ .want = "\u{212A}", .mask = &.{ 0, 0, 0 }, .rare = .{ 1, 2 }, .bit = 0 };
+
+fn codePoints(text: []const u8) usize {
+    var inner: usize = 0; // bytes that begin no character
+    var i: usize = 0;
+    while (i + WIDE <= text.len) {
+        const last = @min(text.len - WIDE, i + WIDE * 250); // a count must not exceed a byte
+        var counts = all(0);
+        while (i <= last) : (i += WIDE) counts +%= @select(u8, (wide(text, i) & all(0xC0)) == all(0x80), all(1), all(0));
+        inner += @reduce(.Add, @as(@Vector(WIDE, u16), counts));
+    }
+    for (text[i..]) |byte| inner += @intFromBool(byte & 0xC0 == 0x80);
+    return text.len - inner;
+}
+
+// ── patterns ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const Character = struct { code: u32, size: usize };
+
+inline fn low(byte: u8) u32 {
+    return byte & 0x3F;
+}
+inline fn characterAt(text: []const u8, i: usize) Character {
+    const lead: u32 = text[i];
+    if (lead < 0x80) return .{ .code = lead, .size = 1 };
+    if (lead < 0xE0) return .{ .code = (lead & 0x1F) << 6 | low(text[i + 1]), .size = 2 };
+    if (lead < 0xF0) return .{ .code = (lead & 0x0F) << 12 | low(text[i + 1]) << 6 | low(text[i + 2]), .size = 3 };
+    const code = (lead & 0x07) << 18 | low(text[i + 1]) << 12 | low(text[i + 2]) << 6 | low(text[i + 3]);
+    return .{ .code = @min(code, 0x10FFFF), .size = 4 };
+}
+
+inline fn isStop(bytes: Wide, stops: *const Stops, comptime n: usize) @Vector(WIDE, bool) {
+    var is = (bytes -% all(stops.first[0])) <= all(stops.span[0]);
+    inline for (1..n) |k| is = is | ((bytes -% all(stops.first[k])) <= all(stops.span[k]));
+    return is;
+}
+fn nextStop(text: []const u8, from: usize, stops: *const Stops, comptime n: usize) usize {
+    if (n == 0) return text.len;
+    var i = from;
+    while (i + WIDE <= text.len) : (i += WIDE) {
+        const found = places(isStop(wide(text, i), stops, n));
+        if (found != 0) return i + @ctz(found);
+    }
+    while (i < text.len) : (i += 1) inline for (0..n) |k| if (text[i] -% stops.first[k] <= stops.span[k]) return i;
+    return i;
+}
+fn skipped(text: []const u8, from: usize, stops: *const Stops) usize {
+    return switch (stops.ranges) {
+        inline 0...4 => |n| nextStop(text, from, stops, n),
+        else => unreachable,
+    };
+}
+
+fn mayMatch(a: *const Automaton, text: []const u8) bool {
+    for (a.needs) |*phrase| if (contains(text, phrase)) return true;
+    return a.needs.len == 0;
+}
+
+/// Whether there is a match around one of the phrases that each match needs.
+fn matchesNear(a: *const Automaton, text: []const u8) bool {
+    for (a.needs) |*phrase| {
+        var state: u16 = LOST;
+        var i: usize = 0; // the text is read up to here
+        var from: usize = 0;
+        while (find(text[from..], phrase)) |found| {
+            const at = from + found;
+            from = at + 1;
+            var first = at;
+            var n: usize = 0;
+            while (n <= a.reach and first > 0) : (n += 1) {
+                first -= 1;
+                while (first > 0 and text[first] & 0xC0 == 0x80) first -= 1;
+            }
+            if (first == 0 and i == 0) {
+                state = a.start;
+            } else if (first >= i) {
+                const c = characterAt(text, first);
+                state = a.within[a.classifier.of(c.code)];
+                i = first + c.size;
+            }
+            const last = @min(text.len, at + (a.reach + 1) * 4);
+            while (i < last and state > FOUND) {
+                const c = characterAt(text, i);
+                state = a.step(state, c.code);
+                i += c.size;
+            }
+            if (state == FOUND or (i >= text.len and a.at_end[state] != 0)) return true;
+        }
+    }
+    return false;
+}
+
+/// Run an automaton from a place in a text, character by character, and past what leads nowhere.
+fn matchesFrom(a: *const Automaton, text: []const u8, from: usize, before: u16) bool {
+    var state = before;
+    var i = from;
+    while (i < text.len and state > FOUND) {
+        const number = a.stops_of[state];
+        if (number != 0) {
+            const stops = &a.stops[number - 1];
+            const to = skipped(text, i, stops);
+            if (to > i) { // the last character before tells the state: all others led back into the group
+                var last = to - 1;
+                while (last > i and text[last] & 0xC0 == 0x80) last -= 1;
+                state = a.step(stops.state, characterAt(text, last).code);
+                i = to;
+                continue;
+            }
+        }
+        const known = if (a.by_byte) |table| table[state << 8 | text[i]] else BEYOND;
+        if (known != BEYOND) {
+            state = known >> 8;
+            i += 1;
+        } else {
+            const c = characterAt(text, i);
+            state = a.step(state, c.code);
+            i += c.size;
+        }
+    }
+    return a.at_end[state] != 0;
+}
+
+const SIDE = 8;
+const Track = struct { row: usize, rest: []const u8, state: u16 };
+
+/// Run a dense automaton on several texts in turn: the loads of one hide the waits of the others. `table` is by byte or by class;
+/// a byte of it that leads BEYOND does not occur in these texts.
+fn matchDense(a: *const Automaton, table: *const Table, texts: []const []const u8, rows: []const u8, words: []u64) void {
+    var tracks: [SIDE]Track = undefined;
+    var n: usize = 0;
+    var next: usize = 0;
+    while (true) {
+        while (n < SIDE and next < texts.len) : (next += 1) {
+            tracks[n] = .{ .row = rows[next], .rest = texts[next], .state = a.start };
+            n += @intFromBool(texts[next].len > 0);
+            if (texts[next].len == 0) words[rows[next]] |= @as(u64, a.at_end[a.start]) << a.bit;
+        }
+        if (n == 0) return;
+        var steps: usize = 64;
+        for (tracks[0..n]) |track| steps = @min(steps, track.rest.len);
+        if (n == SIDE) {
+            var texts_here: [SIDE][]const u8 = undefined;
+            var states: [SIDE]u16 = undefined;
+            inline for (0..SIDE) |k| {
+                texts_here[k] = tracks[k].rest[0..steps];
+                states[k] = tracks[k].state << 8;
+            }
+            for (0..steps) |i| inline for (0..SIDE) |k| {
+                states[k] = table[states[k] | texts_here[k][i]];
+            };
+            inline for (0..SIDE) |k| tracks[k].state = states[k] >> 8;
+        } else for (tracks[0..n]) |*track| {
+            var state = track.state << 8;
+            for (track.rest[0..steps]) |byte| state = table[state | byte];
+            track.state = state >> 8;
+        }
+        var k: usize = 0;
+        while (k < n) {
+            const track = &tracks[k];
+            track.rest = track.rest[steps..];
+            if (track.state <= FOUND or track.rest.len == 0) {
+                words[track.row] |= @as(u64, a.at_end[track.state]) << a.bit;
+                n -= 1;
+                tracks[k] = tracks[n];
+            } else k += 1;
+        }
+    }
+}
+
+// ── JSON, as json.loads reads it ───────────────────────────────────────────────────────────────────────────────────────
+
+const DEPTH = 500;
+
+const Json = struct {
+    program: *const Program,
+    text: []const u8,
+    at: usize = 0,
+    keys: u64 = 0,
+    is_object: bool = false,
+    has_escaped_key: bool = false,
+
+    fn blank(self: *Json) void {
+        while (self.at < self.text.len) : (self.at += 1) switch (self.text[self.at]) {
+            ' ', '\t', '\n', '\r' => {},
+            else => return,
+        };
+    }
+    fn is(self: *const Json, byte: u8) bool {
+        return self.at < self.text.len and self.text[self.at] == byte;
+    }
+    fn isDigit(self: *const Json, at: usize) bool {
+        return at < self.text.len and self.text[at] -% '0' < 10;
+    }
+    fn digits(self: *Json) usize {
+        const from = self.at;
+        while (self.isDigit(self.at)) self.at += 1;
+        return self.at - from;
+    }
+    fn word(self: *Json, expected: []const u8) bool {
+        const is_there = std.mem.startsWith(u8, self.text[self.at..], expected);
+        if (is_there) self.at += expected.len;
+        return is_there;
+    }
+    /// From the opening quote to behind the closing one; null if it is none, else whether it has an escape.
+    fn string(self: *Json) ?bool {
+        const t = self.text;
+        var has_escape = false;
+        var i = self.at + 1;
+        while (true) {
+            while (i + WIDE <= t.len) : (i += WIDE) {
+                const v = wide(t, i);
+                const found = places((v == all('"')) | (v == all('\\')) | (v < all(32)));
+                if (found != 0) {
+                    i += @ctz(found);
+                    break;
+                }
+            } else while (i < t.len and t[i] != '"' and t[i] != '\\' and t[i] >= 32) i += 1;
+            if (i >= t.len or t[i] < 32) return null;
+            if (t[i] == '"') {
+                self.at = i + 1;
+                return has_escape;
+            }
+            has_escape = true;
+            if (i + 1 >= t.len) return null;
+            switch (t[i + 1]) {
+                '"', '\\', '/', 'b', 'f', 'n', 'r', 't' => i += 2,
+                'u' => {
+                    if (i + 6 > t.len) return null;
+                    for (t[i + 2 ..][0..4]) |digit| if (!std.ascii.isHex(digit)) return null;
+                    i += 6;
+                },
+                else => return null,
+            }
+        }
+    }
+    fn number(self: *Json) bool {
+        if (self.is('-')) self.at += 1;
+        if (self.word("Infinity")) return true;
+        if (!self.isDigit(self.at)) return false;
+        var whole: usize = 1;
+        if (self.is('0')) self.at += 1 else whole = self.digits();
+        var is_whole = true;
+        if (self.is('.') and self.isDigit(self.at + 1)) {
+            self.at += 1;
+            _ = self.digits();
+            is_whole = false;
+        }
+        if (self.at < self.text.len and self.text[self.at] | 32 == 'e') {
+            const has_sign = self.at + 1 < self.text.len and (self.text[self.at + 1] == '+' or self.text[self.at + 1] == '-');
+            const first = self.at + 1 + @as(usize, @intFromBool(has_sign));
+            if (self.isDigit(first)) {
+                self.at = first;
+                _ = self.digits();
+                is_whole = false;
+            }
+        }
+        return !is_whole or self.program.most_digits == 0 or whole <= self.program.most_digits;
+    }
+    fn key(self: *Json, depth: usize) bool {
+        if (!self.is('"')) return false;
+        const from = self.at + 1;
+        const has_escape = self.string() orelse return false;
+        if (depth == 1) {
+            self.has_escaped_key = self.has_escaped_key or has_escape;
+            for (self.program.keys) |known| if (std.mem.eql(u8, known.name, self.text[from .. self.at - 1])) {
+                self.keys |= @as(u64, 1) << known.bit;
+            };
+        }
+        self.blank();
+        if (!self.is(':')) return false;
+        self.at += 1;
+        self.blank();
+        return true;
+    }
+    fn simple(self: *Json) bool {
+        return switch (self.text[self.at]) {
+            '"' => self.string() != null,
+            't' => self.word("true"),
+            'f' => self.word("false"),
+            'n' => self.word("null"),
+            'N' => self.word("NaN"),
+            else => self.number(),
+        };
+    }
+    fn isValid(self: *Json) bool {
+        var in_object: [DEPTH]bool = undefined;
+        var depth: usize = 0;
+        self.blank();
+        while (self.at < self.text.len) {
+            const open = self.text[self.at];
+            if (open == '{' or open == '[') {
+                if (depth == DEPTH) return false;
+                if (depth == 0) self.is_object = open == '{';
+                self.at += 1;
+                self.blank();
+                if (!self.is(open + 2)) { // in ASCII, two behind the opening one
+                    in_object[depth] = open == '{';
+                    depth += 1;
+                    if (open == '{' and !self.key(depth)) return false;
+                    continue;
+                }
+                self.at += 1;
+            } else if (!self.simple()) return false;
+            while (true) { // behind a value
+                self.blank();
+                if (depth == 0) return self.at == self.text.len;
+                if (self.is(',')) {
+                    self.at += 1;
+                    self.blank();
+                    if (in_object[depth - 1] and !self.key(depth)) return false;
+                    break;
+                }
+                if (!self.is(if (in_object[depth - 1]) '}' else ']')) return false;
+                self.at += 1;
+                depth -= 1;
+            }
+        }
+        return false;
+    }
+};
+
+// ── rows ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+inline fn flag(is: bool, bit: u6) u64 {
+    return @as(u64, @intFromBool(is)) << bit;
+}
+
+fn factsOf(p: *const Program, text: []const u8, size: usize) u64 {
+    var word: u64 = 0;
+    for (p.bounds) |bound| word |= flag(if (bound.is_least) size >= bound.size else size <= bound.size, bound.bit);
+    // the lower case of two characters has ASCII letters
+    if (p.folds and size != text.len and (contains(text, &DOTTED_I) or contains(text, &KELVIN))) word |= ASK;
+    for (p.phrases) |*phrase| word |= flag(contains(text, phrase), phrase.bit);
+    for (p.automata) |*a| {
+        if (a.reach > 0) {
+            word |= flag(matchesNear(a, text), a.bit);
+        } else if (!a.is_dense and mayMatch(a, text)) word |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+    }
+    if (p.reads_json) {
+        var json = Json{ .program = p, .text = text };
+        if (json.isValid()) {
+            if (p.valid) |bit| word |= flag(true, bit);
+            if (json.is_object) {
+                if (p.object) |bit| word |= flag(true, bit);
+                word |= json.keys;
+                if (json.has_escaped_key and p.keys.len > 0) word |= ASK;
+            }
+        }
+    }
+    return word;
+}
+
+const View = extern struct {
+    len: u32,
+    rest: [12]u8,
+
+    inline fn text(self: *const View, buffers: []const []const u8) []const u8 {
+        if (self.len <= 12) return self.rest[0..self.len];
+        const buffer = buffers[std.mem.readInt(u32, self.rest[4..8], .little)];
+        return buffer[std.mem.readInt(u32, self.rest[8..12], .little)..][0..self.len];
+    }
+};
+
+const BLOCK = 128;
+
+/// Texts of a block beyond ASCII as classes of the program, one behind the other.
+const Classes = struct {
+    bytes: []u8 = &.{},
+    used: usize = 0,
+
+    fn of(self: *Classes, classifier: *const Classifier, text: []const u8) []const u8 {
+        const out = self.bytes[self.used..][0..text.len];
+        var n: usize = 0;
+        var i: usize = 0;
+        while (i < text.len) : (n += 1) {
+            const c = characterAt(text, i);
+            out[n] = classifier.of(c.code);
+            i += c.size;
+        }
+        self.used += n;
+        return out[0..n];
+    }
+};
+
+fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
+    const rows: usize = @intCast(array.length);
+    if (rows == 0) return;
+    const offset: usize = @intCast(array.offset);
+    const n: usize = @intCast(array.n_buffers);
+    const views = @as([*]const View, @ptrCast(@alignCast(array.buffers[1].?)))[offset..][0..rows];
+    const buffers = allocated([]const u8, n - 3);
+    defer gpa.free(buffers);
+    if (n > 3) {
+        const sizes = @as([*]const i64, @ptrCast(@alignCast(array.buffers[n - 1].?)))[0 .. n - 3];
+        for (buffers, sizes, array.buffers[2 .. n - 1]) |*buffer, size, at| {
+            buffer.* = if (at) |start| @as([*]const u8, @ptrCast(start))[0..@intCast(size)] else "";
+        }
+    }
+    const validity: ?[]const u8 = if (array.buffers[0]) |bits| @as([*]const u8, @ptrCast(bits))[0 .. (offset + rows + 7) / 8] else null;
+    var classes = Classes{};
+    defer gpa.free(classes.bytes);
+    var from: usize = 0;
+    while (from < rows) : (from += BLOCK) {
+        const m = @min(BLOCK, rows - from);
+        var plain: [BLOCK][]const u8 = undefined; // ASCII texts, and their rows in the block
+        var plain_rows: [BLOCK]u8 = undefined;
+        var n_plain: usize = 0;
+        var other: [BLOCK][]const u8 = undefined;
+        var other_rows: [BLOCK]u8 = undefined;
+        var n_other: usize = 0;
+        var bytes_beyond: usize = 0;
+        for (views[from..][0..m], words[from..][0..m], 0..) |*view, *word, i| {
+            const row = offset + from + i;
+            if (validity) |bits| if (bits[row >> 3] >> @intCast(row & 7) & 1 == 0) {
+                word.* = NULL;
+                continue;
+            };
+            const text = view.text(buffers);
+            const size = if (p.needs_size) codePoints(text) else text.len;
+            word.* = factsOf(p, text, size);
+            if (size == text.len) {
+                plain[n_plain] = text;
+                plain_rows[n_plain] = @intCast(i);
+                n_plain += 1;
+            } else {
+                other[n_other] = text;
+                other_rows[n_other] = @intCast(i);
+                n_other += 1;
+                bytes_beyond += text.len;
+            }
+        }
+        if (!p.has_dense) continue;
+        var in_classes: [BLOCK]?[]const u8 = @splat(null); // of those that an automaton looks at
+        if (p.classifier != null and classes.bytes.len < bytes_beyond) {
+            gpa.free(classes.bytes);
+            classes.bytes = &.{};
+            classes.bytes = allocated(u8, bytes_beyond);
+        }
+        classes.used = 0;
+        const here = words[from..][0..m];
+        for (p.automata) |*a| if (a.is_dense) {
+            var some: [BLOCK][]const u8 = undefined;
+            var some_rows: [BLOCK]u8 = undefined;
+            var k: usize = 0;
+            for (plain[0..n_plain], plain_rows[0..n_plain]) |text, row| if (mayMatch(a, text)) {
+                some[k] = text;
+                some_rows[k] = row;
+                k += 1;
+            };
+            matchDense(a, a.by_byte.?, some[0..k], some_rows[0..k], here);
+            k = 0;
+            for (other[0..n_other], other_rows[0..n_other], 0..) |text, row, i| if (mayMatch(a, text)) {
+                if (a.by_class != null) {
+                    if (in_classes[i] == null) in_classes[i] = classes.of(&p.classifier.?, text);
+                    some[k] = in_classes[i].?;
+                    some_rows[k] = row;
+                    k += 1;
+                } else here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+            };
+            if (a.by_class) |table| matchDense(a, table, some[0..k], some_rows[0..k], here);
+        };
+    }
+}
+
+// ── the interface of C ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ArrowSchema = extern struct { format: [*:0]const u8, name: ?[*:0]const u8, metadata: ?[*]const u8, flags: i64, n_children: i64, children: ?*?*ArrowSchema, dictionary: ?*ArrowSchema, release: ?*const fn (*ArrowSchema) callconv(.c) void, private_data: ?*anyopaque };
+const ArrowArray = extern struct { length: i64, null_count: i64, offset: i64, n_buffers: i64, n_children: i64, buffers: [*]?*const anyopaque, children: ?*?*ArrowArray, dictionary: ?*ArrowArray, release: ?*const fn (*ArrowArray) callconv(.c) void, private_data: ?*anyopaque };
+const SeriesExport = extern struct { field: *ArrowSchema, arrays: [*]*ArrowArray, len: usize, release: ?*const fn (*SeriesExport) callconv(.c) void, private_data: ?*anyopaque };
+
+export fn _polars_plugin_get_version() u32 {
+    return 1;
+}
+export fn _polars_plugin_get_last_error_message() [*:0]const u8 {
+    return &message;
+}
+export fn assay_kernel_abi() u32 {
+    return 1;
+}
+export fn assay_kernel_stopped() u32 {
+    return @intFromBool(stopped.load(.acquire));
+}
+export fn assay_kernel_restart() void { // for tests
+    stopped.store(false, .release);
+}
+
+fn releaseSchema(schema: *ArrowSchema) callconv(.c) void {
+    if (schema.name) |name| gpa.free(std.mem.span(name));
+    schema.release = null;
+}
+fn schemaOfWords(name: ?[*:0]const u8) ArrowSchema {
+    const given = if (name) |written| std.mem.span(written) else "";
+    const copy: ?[:0]u8 = gpa.allocSentinel(u8, given.len, 0) catch null;
+    if (copy) |c| @memcpy(c, given);
+    // Polars takes a schema without private data for none
+    return .{ .format = "L", .name = if (copy) |c| c.ptr else null, .metadata = null, .flags = 2, .n_children = 0, .children = null, .dictionary = null, .release = releaseSchema, .private_data = &message };
+}
+export fn _polars_plugin_field_facts(fields: [*]ArrowSchema, n: usize, out: *ArrowSchema, _: ?[*]const u8, _: usize) void {
+    out.* = schemaOfWords(fields[0].name);
+    for (fields[0..n]) |*field| if (field.release) |release| release(field);
+}
+
+// The words have two owners, as Polars takes the array out of the series and may release either first.
+const Cells = struct { buffers: [2]?*const anyopaque, words: []u64 };
+fn releaseCells(array: *ArrowArray) callconv(.c) void {
+    const cells: *Cells = @ptrCast(@alignCast(array.private_data orelse return));
+    array.private_data = null;
+    array.release = null;
+    gpa.free(cells.words);
+    gpa.destroy(cells);
+}
+const Exported = struct { schema: ArrowSchema, array: ArrowArray, pointer: *ArrowArray };
+fn releaseSeries(series: *SeriesExport) callconv(.c) void {
+    const exported: *Exported = @ptrCast(@alignCast(series.private_data orelse return));
+    series.private_data = null;
+    series.release = null;
+    if (exported.schema.release) |release| release(&exported.schema);
+    gpa.destroy(exported);
+}
+
+const Work = struct { given: []const u8, series: *SeriesExport, words: []u64 };
+fn run(anything: *anyopaque) callconv(.c) void {
+    const work: *Work = @ptrCast(@alignCast(anything));
+    if (!std.mem.eql(u8, std.mem.span(work.series.field.format), "vu")) @panic("not a column of text");
+    const p = programIn(work.given) orelse return @memset(work.words, ASK);
+    var from: usize = 0;
+    for (work.series.arrays[0..work.series.len]) |array| {
+        const n: usize = @intCast(array.length);
+        scan(p, array, work.words[from..][0..n]);
+        from += n;
+    }
+}
+
+export fn _polars_plugin_facts(in: [*]SeriesExport, n: usize, given: [*]const u8, size: usize, out: *SeriesExport, _: ?*anyopaque) void {
+    const series = &in[0];
+    var rows: usize = 0;
+    for (series.arrays[0..series.len]) |array| rows +|= if (array.length > 0) @as(usize, @intCast(array.length)) else 0;
+    defer for (in[0..n]) |*each| {
+        for (each.arrays[0..each.len]) |array| if (array.release) |release| release(array);
+        if (each.release) |release| release(each);
+    };
+    const words = gpa.alloc(u64, rows) catch return tell("out of memory");
+    const cells = gpa.create(Cells) catch return tell("out of memory");
+    const exported = gpa.create(Exported) catch return tell("out of memory");
+    cells.* = .{ .buffers = .{ null, words.ptr }, .words = words };
+    var work = Work{ .given = given[0..size], .series = series, .words = words };
+    if (stopped.load(.acquire) or assay_guarded(run, &work) == 0) @memset(words, ASK);
+    exported.schema = schemaOfWords(series.field.name);
+    exported.array = .{ .length = @bitCast(@as(u64, rows)), .null_count = 0, .offset = 0, .n_buffers = 2, .n_children = 0, .buffers = &cells.buffers, .children = null, .dictionary = null, .release = releaseCells, .private_data = cells };
+    exported.pointer = &exported.array;
+    out.* = .{ .field = &exported.schema, .arrays = @ptrCast(&exported.pointer), .len = 1, .release = releaseSeries, .private_data = exported };
+}
