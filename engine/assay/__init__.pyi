@@ -41,6 +41,8 @@ from assay.insight.evidence.evidence import Span as Span
 from assay.insight.evidence.evidence import evidence as evidence
 from assay.insight.exporting.exports import Export as Export
 from assay.insight.exporting.exports import export as export
+from assay.insight.golds.suspecting import Suspects as Suspects
+from assay.insight.golds.suspecting import suspects as suspects
 from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
 from assay.insight.reports.reporting import Report as Report

@@ -786,6 +786,12 @@ class ExportOptions(TypedDict, total=False):
     overwrite: Annotated[bool, _OWN("Replace existing files.", default=False)]
 
 
+class SuspectsOptions(TypedDict, total=False):
+    """Options of the golds to read first."""
+
+    limit: Annotated[int, _OWN("Golds to list.", default=50, parse=_SOME_ROWS, metavar="N")]
+
+
 class GroupsOptions(TypedDict, total=False):
     """Options of the rollouts of each task together."""
 

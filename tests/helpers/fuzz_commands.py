@@ -151,6 +151,7 @@ ABOUT_RESULTS = {
         ["--row", TEXTS],
         ["--failed", TEXTS],
     ),
+    "suspects": (["--answer", ("contains", "completion", "reward", *TEXTS)], ["--limit", TEXTS]),
     "tripwire": (
         ["--by", ("task_id", *TEXTS)],
         ["--limits", ("v.json", "deep.yaml", "fifo.json", "empty.yaml")],

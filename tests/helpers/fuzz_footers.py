@@ -65,6 +65,7 @@ COMMANDS = {
     "whatif": ["whatif", "y.parquet", "--set", "policy=2"],
     "whatif out": ["whatif", "y.parquet", "--threshold", "0.5", "--out", "w.parquet", "--overwrite"],
     "groups": ["groups", "y.parquet"],
+    "suspects": ["suspects", "y.parquet", "--answer", "answer"],
     "tripwire": ["tripwire", "y.parquet", "--warn-only"],
     "audit": ["audit", "v.json", "y.parquet", "--map", "completion=feedback", "--sample", "2"],
     "reuse": [

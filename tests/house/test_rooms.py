@@ -67,6 +67,7 @@ ROOMS = (
         "insight.charts",
         "insight.evidence",
         "insight",
+        "insight.golds",
         "insight.findings",
         "insight.reports",
         "insight.viewer",

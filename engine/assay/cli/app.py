@@ -51,6 +51,7 @@ _COMMANDS = {
     "schema": "listings:schema",
     "serve": "scoring:serve",
     "show": "results:show",
+    "suspects": "results:suspects",
     "tripwire": "results:tripwire",
     "verifiers": "specs:verifiers",
     "verify": "results:verify",

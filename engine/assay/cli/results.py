@@ -30,6 +30,7 @@ from assay.options import (
     PageOptions,
     ReportOptions,
     ShowOptions,
+    SuspectsOptions,
     TripwireOptions,
     VerifyOptions,
     WhatIfOptions,
@@ -229,6 +230,34 @@ def groups(
     deliver(found.as_json(), found.document(), out=None, as_data=as_data, failed=found.exceeds)
     if options["advantages"] is not None and path is None and not as_data:
         print_notes(to_stderr(), ["--out NAME.parquet writes the advantages"])
+
+
+@command(
+    {SuspectsOptions: ()},
+    modules=("assay.insight.golds.suspecting",),
+    epilog="""\b
+Examples:
+  assay suspects rewards.parquet --answer right
+  assay suspects rewards.parquet --answer said --limit 20 --json""",
+)
+def suspects(
+    result: ResultPath,
+    *,
+    answer: Annotated[
+        str, option("Column with what each row answers, or a check whose steps read it.", "COLUMN|CHECK", "--answer")
+    ],
+    out: AlsoWrite = None,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
+    **options: Any,
+) -> None:
+    """List golds to read first: tasks on which models agree on an answer that fails, more than they would by chance."""
+    from assay.insight.golds.suspecting import suspects as look
+
+    path = _checked_out(out, overwrite=overwrite)
+    with only_data(), to_stderr().status("reading"):
+        found = look(result, answer, **options)
+    deliver(found.as_json(), found.document(), out=path, as_data=as_data)
 
 
 @command(

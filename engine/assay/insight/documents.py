@@ -1,11 +1,13 @@
 """Answers to questions about results, as documents; each function takes the ``as_json()`` of an answer."""
 
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from assay.errors import counted, listed
-from assay.writing.documents import Document, Lines, Quote, Table, cut, with_names
+from assay.writing.documents import Document, Lines, Quote, Table, cut, label, with_names
 from assay.writing.numbers import change, count, interval, number, p_value, percent, plain
 
 _Data = Mapping[str, Any]
@@ -73,6 +75,42 @@ def _bypasses(bypasses: list[dict[str, Any]]) -> list[str]:
     for check, items in through.items():
         checks.setdefault(", ".join(items), []).append(check)
     return [f"phrases in disguise are not seen by {listed(names)}: {tasks}" for tasks, names in checks.items()]
+
+
+def in_shell(word: str) -> str:
+    """Return a word as a shell reads it, with what cannot be seen as escapes."""
+    if not word.isprintable():  # as escapes, which a terminal shows and a shell reads
+        escaped = (char if char.isprintable() else rf"\U{ord(char):08x}" for char in re.sub(r"[\\']", r"\\\g<0>", word))
+        return f"$'{''.join(escaped)}'"
+    quoted = shlex.quote(word)
+    return f'"{word}"' if quoted != word and not {*word} & {*'"$`\\!'} else quoted
+
+
+def suspects_document(suspects: _Data) -> Document:
+    """Return golds to read first, each with the command that shows the first row with the answer that speaks against it."""
+    head = [
+        f"{count(suspects['found'])} of {counted(suspects['of'], 'task')} with an answer that is likelier than the gold",
+        f"chance of two equal wrong answers: {number(suspects['chance'])}",
+    ]
+    weights = [f"{model or 'all rows'} {number(weight)}" for model, weight in suspects["weights"].items()]
+    head.append(f"weights: {listed(weights)}")
+    columns = {"task_id": False, "score": True, "answer": False, "rows": True, "passes": True}
+    name = suspects["result"]
+    columns |= {"to read it": False} if name else {"row": True}
+    rows = [
+        [
+            label(task["task_id"]),
+            number(task["score"]),
+            label(f"{answer:.15g}" if isinstance(answer := task["answer"], float) else answer),
+            count(task["rows"]),
+            count(task["passes"]),
+            f"assay show {in_shell(name)} --row {task['row']}" if name else count(task["row"]),
+        ]
+        for task in suspects["tasks"]
+    ]
+    table = [Table(columns, rows, spare=("passes", "rows"))] if rows else []
+    notes = [f"note: {note}" for note in suspects["notes"]]
+    return Document("assay suspects", [Lines(head), *table, *([Lines(notes)] if notes else [])])
 
 
 def alerts_document(alerts: _Data) -> Document:

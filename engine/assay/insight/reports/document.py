@@ -1,12 +1,11 @@
 """Reports and rows of results as documents, from their JSON data: all of a report, and what a terminal shows of it."""
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.aggregating.outcomes import OUTCOMES
 from assay.errors import counted, printable
+from assay.insight.documents import in_shell
 from assay.insight.evidence.documents import checks_table, quotes
 from assay.writing.documents import Document, Lines, Quote, Table, cut, label, with_names
 from assay.writing.numbers import count, interval, number, percent, plain
@@ -74,19 +73,11 @@ def headline(report: Mapping[str, Any]) -> list[str]:
 def command_of(finding: Mapping[str, Any], result: str) -> str:
     """Return the command that shows the rows of a finding; of rows by number the first ten, as many as it shows."""
     words = [
-        f"--{name}{'=' if str(value).startswith('-') else ' '}{_in_shell(str(value))}"
+        f"--{name}{'=' if str(value).startswith('-') else ' '}{in_shell(str(value))}"
         for name, values in finding["filter"].items()
         for value in values[:_ROWS]
     ]
-    return " ".join(["assay show", _in_shell(result), *words])
-
-
-def _in_shell(word: str) -> str:
-    if not word.isprintable():  # as escapes, which a terminal shows and a shell reads
-        escaped = (char if char.isprintable() else rf"\U{ord(char):08x}" for char in re.sub(r"[\\']", r"\\\g<0>", word))
-        return f"$'{''.join(escaped)}'"
-    quoted = shlex.quote(word)
-    return f'"{word}"' if quoted != word and not {*word} & {*'"$`\\!'} else quoted
+    return " ".join(["assay show", in_shell(result), *words])
 
 
 def call_of(finding: Mapping[str, Any]) -> str:

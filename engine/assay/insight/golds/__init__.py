@@ -1,0 +1,1 @@
+"""Which golds of a task may be wrong."""
