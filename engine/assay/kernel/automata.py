@@ -13,7 +13,7 @@ from itertools import combinations
 from math import prod
 from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
-from re._parser import SubPattern  # type: ignore[import-not-found]
+from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from assay.expressions.regex.trees.charsets import (
@@ -170,7 +170,9 @@ class _Threads:
         raise NoAutomatonError(_NAMES.get(op, str(op).lower().replace("_", " ")))
 
     def _repeat(self, least: int, most: Any, inner: Any, flags: int, start: int) -> int:
-        if most != 1 and isinstance(inner, SubPattern) and inner.getwidth()[0] == 0:  # CPython repeats nothing but once
+        if (
+            most != 1 and isinstance(inner, sre_parser.SubPattern) and inner.getwidth()[0] == 0
+        ):  # CPython repeats nothing but once
             raise NoAutomatonError("a repeat of something that may be empty")
         for _ in range(least):
             start = self.add(inner, flags, start)
