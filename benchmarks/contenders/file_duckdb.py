@@ -1,4 +1,4 @@
-"""A spec in SQL, by DuckDB: ``pip install 'assay[bench]'``."""
+"""A spec in SQL, by DuckDB: ``pip install 'assay-rollouts[bench]'``."""
 
 import re
 

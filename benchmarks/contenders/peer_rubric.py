@@ -1,4 +1,4 @@
-"""The release that Assay's rubrics stand in for: ``pip install 'assay[bench]'``."""
+"""The release that Assay's rubrics stand in for: ``pip install 'assay-rollouts[bench]'``."""
 
 import importlib
 import logging

@@ -1,4 +1,4 @@
-"""The checks of a spec as scorers of inspect_ai, its own where it has one: ``pip install 'assay[bench]'``."""
+"""The checks of a spec as scorers of inspect_ai, its own where it has one: ``pip install 'assay-rollouts[bench]'``."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The checks of a spec as a rubric of ``verifiers``: ``pip install 'assay[bench]'``."""
+"""The checks of a spec as a rubric of ``verifiers``: ``pip install 'assay-rollouts[bench]'``."""
 
 import polars as pl
 

@@ -25,6 +25,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from assay._version import DISTRIBUTION
+
 SHOWN = 60
 """Characters of a value from data that reasons show."""
 _LISTED = 100
@@ -303,10 +305,15 @@ def likely_ending(path: str | Path, endings: Sequence[str]) -> str:
     return f"Did you mean {shown_path(path.with_suffix(ending))}?" if ending and path.name else ""
 
 
+def install(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
 @contextlib.contextmanager
 def package(name: str, extra: str) -> Iterator[None]:
     """Turn a failing import of an optional package into an error with the command that installs it."""
     try:
         yield
     except ImportError:
-        raise UsageError(f"{name} is not installed.", f"Install it: pip install 'assay[{extra}]'") from None
+        raise UsageError(f"{name} is not installed.", f"Install it: {install(extra)}") from None

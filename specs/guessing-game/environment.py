@@ -1,6 +1,6 @@
 """Guess my number: a game of several turns, played by any model behind an OpenAI-compatible server.
 
-    pip install 'assay[generate]'
+    pip install 'assay-rollouts[generate]'
     python specs/guessing-game/environment.py --base-url http://127.0.0.1:8000/v1 --model NAME [--out runs/game]
 
 The environment thinks of a number from 1 to 100; the model guesses, ``<guess>50</guess>``, and is told "higher", "lower" or what was
@@ -97,7 +97,7 @@ def main() -> None:
     try:
         from openai import AsyncOpenAI
     except ImportError:
-        sys.exit("error: the openai package is not installed\n\npip install 'assay[generate]'")
+        sys.exit("error: the openai package is not installed\n\npip install 'assay-rollouts[generate]'")
     client = AsyncOpenAI(base_url=given.base_url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
     try:
         outputs = load_environment(given.examples).evaluate_sync(

@@ -378,5 +378,5 @@ def test_an_eval_asks_for_all_samples_and_scores_them_in_one_pass(package, monke
 )
 def test_an_absent_package_is_named_with_the_line_that_installs_it(name, package_name, arguments, monkeypatch):
     absent(monkeypatch, package_name)
-    with pytest.raises(UsageError, match=r"pip install 'assay\["):
+    with pytest.raises(UsageError, match=r"pip install 'assay-rollouts\["):
         getattr(assay.adapters, name)(SPEC, *arguments)

@@ -483,7 +483,7 @@ def test_reasons_of_queries_without_a_reward_are_logged_with_their_numbers(caplo
 
 def test_an_absent_package_is_named_with_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "skyrl_gym", None)
-    with pytest.raises(UsageError, match=r"pip install 'assay\[skyrl\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'assay-rollouts\[skyrl\]'"):
         assay.adapters.skyrl(SPEC)
     monkeypatch.setitem(sys.modules, "nemo_rl", None)
     with pytest.raises(UsageError, match="NeMo-RL is not installed"):

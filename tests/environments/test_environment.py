@@ -393,7 +393,7 @@ def test_a_dataset_whose_answers_are_misspelt_is_told(caplog):
 
 
 def test_without_a_client_there_is_nothing_to_generate_with():
-    with pytest.raises(assay.UsageError, match=r"but no client[\s\S]*pip install 'assay\[generate\]'"):
+    with pytest.raises(assay.UsageError, match=r"but no client[\s\S]*pip install 'assay-rollouts\[generate\]'"):
         single().generate_sync(ROWS)
 
 
@@ -599,4 +599,4 @@ except assay.UsageError as wrong:
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     completion, hint = done.stdout.splitlines()
     assert completion == "[[{'role': 'assistant', 'content': 'hi'}]]"
-    assert "pip install 'assay[generate]'" in hint
+    assert "pip install 'assay-rollouts[generate]'" in hint

@@ -9,6 +9,7 @@ import inspect
 import itertools
 import re
 import tempfile
+import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -203,6 +204,52 @@ def filters_as_markdown() -> str:
     return "".join(["| name | kept | source |\n|---|---|---|\n", *lines])
 
 
+TRIED = {
+    **{name: f"trainers/{name}.md" for name in ("trl", "verl", "openrlhf", "verifiers")},
+    "skyrl-gym": "trainers/skyrl.md",
+    "nemo-gym": "trainers/nemo.md",
+    "openenv": "trainers/row.md",
+    **dict.fromkeys(("llamafactory", "axolotl"), "training-sets.md"),
+    **{
+        name: f"trainers/{name}.md"
+        for name in ("gepa", "dspy", "lm-eval", "lighteval", "evaluate", "evals", "promptfoo")
+    },
+    "inspect_ai": "trainers/inspect.md",
+    **dict.fromkeys(
+        ("mlflow", "langsmith", "langfuse", "braintrust", "pydantic-evals", "opik", "deepeval"), "trainers/row.md"
+    ),
+    "yaml-language-server": "specs.md",
+}
+"""Packages that ``make peers-test`` runs, each with the page about it."""
+
+
+def pins() -> dict[str, list[str]]:
+    """The versions of each package that ``make peers-test`` installs, without what only loaders of data and graders import."""
+    lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
+    lines += re.findall("pip install nemo-gym==.*", (ROOT / "tests/peers/test_nemo_gym.py").read_text("utf-8"))
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if not line.startswith(("LLAMA_FACTORY", "AXOLOTL", "GRADERS")):
+            for name, version in re.findall(r"([\w-]+)(?:==|@)(\d[\w.]*\w)", line):
+                found.setdefault(name, []).append(version)
+    return found
+
+
+def versions_as_markdown() -> str:
+    """The packages that adapters are for: the versions that were tried, and what the extras ask for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = {
+        re.split("[^\\w-]", needed)[0]: (extra, needed)
+        for extra, (needed, *others) in project["optional-dependencies"].items()
+        if not others
+    }
+    rows = []
+    for name, page in TRIED.items():
+        extra, needed = asked.get(name, ("", ""))
+        rows.append([f"[{name}]({page})", ", ".join(pins()[name]), f"`{extra}`: `{needed}`" if extra else ""])
+    return _table(["package", "tried with", "extra, and what it asks for"], rows)
+
+
 PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "README.md": (("few", few_of_benchmarks),),
     "docs/spec/check-types.md": tuple((f"{kind}s", partial(as_markdown, kind)) for kind in ("check", "normalizer")),
@@ -210,6 +257,7 @@ PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/steps.md": (("steps", partial(as_markdown, "step")),),
     "docs/inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
     "docs/from-other-tools.md": (("graders", graders_as_markdown),),
+    "docs/install.md": (("versions", versions_as_markdown),),
     "docs/cli.md": (("commands", commands_as_markdown),),
     "docs/advantages.md": (("advantages", estimators_as_markdown), ("filters", filters_as_markdown)),
     **{page: (("bench", partial(benchmarks_of, page)),) for page in TABLES},

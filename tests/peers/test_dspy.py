@@ -7,7 +7,7 @@ import real_packages
 
 from assay.adapters import dspy as metric_of
 
-real_packages.needs("dspy", "pip install 'assay[dspy]'")
+real_packages.needs("dspy", "pip install 'assay-rollouts[dspy]'")
 
 import dspy  # noqa: E402
 from dspy.lm15 import Message, Response, TextPart, Usage  # noqa: E402

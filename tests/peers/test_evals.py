@@ -12,7 +12,7 @@ import assay
 from assay.adapters import evals as eval_of
 from assay.errors import ColumnsError, InputError, UsageError
 
-real_packages.needs("evals", "pip install 'assay[evals]'")
+real_packages.needs("evals", "pip install 'assay-rollouts[evals]'")
 os.environ.setdefault("OPENAI_API_KEY", "none")  # evals makes a client when it is imported
 
 import evals.eval  # noqa: E402

@@ -7,7 +7,7 @@ from sums import SPEC
 from assay.adapters import evaluate as metric_of
 from assay.errors import ColumnsError, UsageError
 
-real_packages.needs("evaluate", "pip install 'assay[evaluate]'")
+real_packages.needs("evaluate", "pip install 'assay-rollouts[evaluate]'")
 
 import evaluate  # noqa: E402
 

@@ -8,7 +8,7 @@ import real_packages
 
 from assay.adapters import gepa, gepa_adapter, gepa_batch
 
-real_packages.needs("gepa", "pip install 'assay[gepa]'")
+real_packages.needs("gepa", "pip install 'assay-rollouts[gepa]'")
 
 from gepa import optimize  # noqa: E402
 from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, optimize_anything  # noqa: E402

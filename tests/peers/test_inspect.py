@@ -20,7 +20,7 @@ from assay.adapters import inspect
 from assay.errors import InputError
 from assay.values.normalizers import normalizer
 
-real_packages.needs("inspect_ai", "pip install 'assay[inspect]'")
+real_packages.needs("inspect_ai", "pip install 'assay-rollouts[inspect]'")
 
 from inspect_ai import Task, score  # noqa: E402
 from inspect_ai import eval as run_eval  # noqa: E402

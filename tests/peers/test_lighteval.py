@@ -10,7 +10,7 @@ from sums import SPEC
 import assay
 from assay.adapters import lighteval as metric_of
 
-real_packages.needs("lighteval", "pip install 'assay[lighteval]'")
+real_packages.needs("lighteval", "pip install 'assay-rollouts[lighteval]'")
 
 from lighteval.metrics import apply_metric  # noqa: E402
 from lighteval.models.model_output import ModelResponse  # noqa: E402

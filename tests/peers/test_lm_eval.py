@@ -9,7 +9,7 @@ from sums import SPEC
 
 from assay.adapters import lm_eval as filter_of
 
-real_packages.needs("lm_eval", "pip install 'assay[lm-eval]'")
+real_packages.needs("lm_eval", "pip install 'assay-rollouts[lm-eval]'")
 
 from lm_eval import simple_evaluate  # noqa: E402
 from lm_eval.api.model import LM  # noqa: E402

@@ -142,7 +142,7 @@ def peer():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports
         release = pytest.importorskip(
-            "verifiers", reason="the release to compare with is not here: pip install 'assay[bench]'"
+            "verifiers", reason="the release to compare with is not here: pip install 'assay-rollouts[bench]'"
         )
     logging.getLogger("verifiers").setLevel(logging.CRITICAL)
     return release

@@ -10,10 +10,10 @@ from sums import SPEC, WRONG
 
 from assay.adapters import verifiers
 
-real_packages.needs("verifiers", "pip install 'assay[verifiers]', or verifiers==0.1.14")
+real_packages.needs("verifiers", "pip install 'assay-rollouts[verifiers]', or verifiers==0.1.14")
 
 VERSION = tuple(map(int, importlib.metadata.version("verifiers").split(".")[:3]))
-NEW = pytest.mark.skipif(VERSION < (0, 4), reason="needs pip install 'assay[verifiers]'")
+NEW = pytest.mark.skipif(VERSION < (0, 4), reason="needs pip install 'assay-rollouts[verifiers]'")
 OLD = pytest.mark.skipif(not (0, 1, 14) <= VERSION < (0, 2), reason="needs pip install verifiers==0.1.14")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -116,7 +116,7 @@ def test_a_rollout_that_cannot_be_scored_is_zero_alone(caplog):
     assert states[1]["math"]["error"] == "gold is missing: answer"
 
 
-@pytest.mark.skipif(VERSION < (0, 1, 14), reason="needs pip install 'assay[verifiers]'")
+@pytest.mark.skipif(VERSION < (0, 1, 14), reason="needs pip install 'assay-rollouts[verifiers]'")
 def test_the_page_runs_as_it_stands(tmp_path):
     assert len(real_packages.glue_of("verifiers.md")) <= real_packages.MOST_GLUE
     other = "from verifiers import" if VERSION >= (0, 4) else "verifiers.v1"

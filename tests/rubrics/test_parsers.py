@@ -326,7 +326,7 @@ def peer():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = pytest.importorskip(
-            "verifiers", reason="the release to compare with is not here: pip install 'assay[bench]'"
+            "verifiers", reason="the release to compare with is not here: pip install 'assay-rollouts[bench]'"
         )
     logging.getLogger("verifiers").setLevel(logging.ERROR)
     return found

@@ -23,7 +23,7 @@ from assay.names import MANIFEST
 from assay.runs import on_ray as onray
 from assay.runs.shards import Shard
 
-pytest.importorskip("ray", reason="pip install 'assay[ray]'")
+pytest.importorskip("ray", reason="pip install 'assay-rollouts[ray]'")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time: two cores have enough to do with three nodes
 
 GATED = HELPERS / "gated_rewards.py"
@@ -384,5 +384,5 @@ def test_an_address_without_a_cluster_is_refused_at_once(tmp_path, gate, silent,
 
 def test_without_ray_it_says_how_to_install_it(tmp_path, gate, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(assay.UsageError, match=r"Ray is not installed\.\n\npip install 'assay\[ray\]'"):
+    with pytest.raises(assay.UsageError, match=r"Ray is not installed\.\n\npip install 'assay-rollouts\[ray\]'"):
         score(rollouts(tmp_path, gate), tmp_path / "out", SPEC, engine="ray")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from assay.errors import UsageError, did_you_mean, quoted
+from assay.errors import UsageError, did_you_mean, install, quoted
 
 OVERLONG = "overlong-prompt"
 """``id`` of the placeholder response for a prompt that is too long for the model."""
@@ -305,7 +305,7 @@ async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[A
 def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, Any]) -> None:
     """Raise a UsageError if there is no client, or it does not accept a sampling argument."""
     if client is None:
-        hint = "Pass client=openai.AsyncOpenAI(base_url=…); install it with: pip install 'assay[generate]'."
+        hint = f"Pass client=openai.AsyncOpenAI(base_url=…); install it with: {install('generate')}."
         raise UsageError("There are rollouts to generate, but no client.", hint)
     try:
         endpoint = client.completions if message_type == "completion" else client.chat.completions

@@ -24,7 +24,7 @@ import polars as pl
 
 from assay._version import __version__
 from assay.checks.libraries import versions
-from assay.errors import AssayError, UsageError, describe_error
+from assay.errors import AssayError, UsageError, describe_error, install
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST
 from assay.runs.shards import Engine, Job, Shard, culprit, result_of, score_shard, try_shard
@@ -49,7 +49,7 @@ def on_ray(address: str | None = None) -> Iterator[Engine]:
     try:
         import ray
     except ImportError:
-        raise UsageError("--engine ray: Ray is not installed.", "pip install 'assay[ray]'") from None
+        raise UsageError("--engine ray: Ray is not installed.", install("ray")) from None
     with _connected(ray, address):
         tasks = _Tasks(ray)
         try:

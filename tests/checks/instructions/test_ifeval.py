@@ -424,12 +424,12 @@ def _fresh():
 @pytest.mark.parametrize(
     ("module", "ident", "kwargs", "line"),
     [
-        ("langdetect.detector_factory", "change_case:english_capital", {}, "pip install 'assay[ifeval]'"),
+        ("langdetect.detector_factory", "change_case:english_capital", {}, "pip install 'assay-rollouts[ifeval]'"),
         (
             "nltk.tokenize.punkt",
             "length_constraints:number_sentences",
             {"num_sentences": 1, "relation": "at least"},
-            "pip install 'assay[ifeval]'",
+            "pip install 'assay-rollouts[ifeval]'",
         ),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_process_that_cannot_be_started_costs_the_rows_that_need_it(monkeypatc
 def test_an_installation_that_is_not_whole_is_an_error_with_the_command(monkeypatch, pool, tmp_path):
     (tmp_path / "math_verify.py").write_text("raise ImportError('no antlr')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    message = "math-verify cannot be used: ImportError: no antlr; try pip install 'assay[math]'"
+    message = "math-verify cannot be used: ImportError: no antlr; try pip install 'assay-rollouts[math]'"
     assert [asked(("1/1", "1")) for _ in range(2)] == [[(GONE, message)]] * 2
 
 

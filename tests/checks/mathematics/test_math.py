@@ -134,7 +134,7 @@ def test_params_that_cannot_be_used():
         assert problem in warning
 
 
-MISSING = "math-verify, which compares mathematics, is not installed: pip install 'assay[math]'"
+MISSING = "math-verify, which compares mathematics, is not installed: pip install 'assay-rollouts[math]'"
 
 
 def test_without_math_verify_the_check_is_broken_and_says_what_to_install(monkeypatch):

@@ -15,7 +15,7 @@ from assay.loading.formats import workbook as workbook_module
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 
-openpyxl = pytest.importorskip("openpyxl", reason="pip install 'assay[excel]'")
+openpyxl = pytest.importorskip("openpyxl", reason="pip install 'assay-rollouts[excel]'")
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 ROWS = [
@@ -191,7 +191,10 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch):
 def test_without_openpyxl_the_command_that_installs_it_is_told(tmp_path, monkeypatch):
     path = table(tmp_path / "rows.xlsx")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    assert said(path) == f"{path}: openpyxl, which reads workbooks, is not installed.\n\npip install 'assay[excel]'"
+    assert (
+        said(path)
+        == f"{path}: openpyxl, which reads workbooks, is not installed.\n\npip install 'assay-rollouts[excel]'"
+    )
 
 
 def test_a_workbook_at_a_url_is_refused_with_a_way_out(tmp_path):

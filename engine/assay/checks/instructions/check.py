@@ -37,7 +37,7 @@ class IFEval(Check):
     unknown instruction, or without an argument that one needs, scores 0.0 and fills ``error``.
 
     20 instructions need nothing. ``response_language``, ``english_capital``, ``english_lowercase``, ``number_sentences`` and
-    ``capital_word_frequency`` need ``pip install 'assay[ifeval]'``, the last two also ``python -m nltk.downloader punkt_tab``.
+    ``capital_word_frequency`` need ``pip install 'assay-rollouts[ifeval]'``, the last two also ``python -m nltk.downloader punkt_tab``.
     """
 
     type = "ifeval"
@@ -122,7 +122,7 @@ class LanguageParams(Params):
 class Language(PairCheck):
     """The output is in a language, as ``langdetect`` with seed 0 finds; text of which it cannot tell the language passes.
 
-    Needs ``pip install 'assay[ifeval]'``.
+    Needs ``pip install 'assay-rollouts[ifeval]'``.
     """
 
     type = "language"

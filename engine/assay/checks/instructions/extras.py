@@ -7,7 +7,7 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-from assay.errors import did_you_mean, quoted
+from assay.errors import did_you_mean, install, quoted
 from assay.system.cache import cached_within
 
 LANGUAGES = (
@@ -18,7 +18,7 @@ LANGUAGES = (
 )
 """The languages that langdetect 1.0.9 knows."""
 
-_INSTALL = "pip install 'assay[ifeval]'"
+_INSTALL = install("ifeval")
 _PUNKT = "python -m nltk.downloader punkt_tab"
 _READ = 20_000
 """Code points that langdetect certainly reads no further than: it takes 10,000 after composing pairs of them."""

@@ -8,10 +8,11 @@ from itertools import groupby
 from typing import NamedTuple
 
 from assay.checks.mathematics import program
+from assay.errors import install
 from assay.guard.pool import Answer as PoolAnswer
 from assay.guard.pool import Died, Late, Pool, PoolError, Raised, Reply, Request
 
-INSTALL = "pip install 'assay[math]'"
+INSTALL = install("math")
 LIBRARIES = {
     "math-verify": ("0.9.0",),
     "latex2sympy2_extended": ("1.11.0",),

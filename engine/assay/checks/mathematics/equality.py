@@ -55,7 +55,7 @@ class Math(PairCheck):
     r"""The answer is mathematically equal to the value, by math-verify 0.9: ``\frac{1}{2}`` equals ``0.5``.
 
     Both are read as ``\boxed{…}``, first as LaTeX, then as a plain expression; equal texts are equal. An empty answer and one of
-    more than 4,096 characters score 0. With ``parse``, math-verify looks for the answer in the text. It runs in processes that can be killed. Needs ``pip install 'assay[math]'``.
+    more than 4,096 characters score 0. With ``parse``, math-verify looks for the answer in the text. It runs in processes that can be killed. Needs ``pip install 'assay-rollouts[math]'``.
     """
 
     type = "math"

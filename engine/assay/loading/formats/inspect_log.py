@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.errors import RAISED, InputError, describe_error, shown_path
+from assay.errors import RAISED, InputError, describe_error, install, shown_path
 from assay.loading.formats.documents import RecordDocument
 
 _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage", "scores", "store", "timelines"}
@@ -27,8 +27,7 @@ def read_inspect_log(path: Path, name: str, limit: int, end: str = "") -> Record
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
-        hint = "pip install 'assay[inspect]'"
-        raise InputError(f"{shown}: inspect_ai, which reads its logs, is not installed.", hint) from None
+        raise InputError(f"{shown}: inspect_ai, which reads its logs, is not installed.", install("inspect")) from None
     lines, places = bytearray(), array("q")
     try:
         _refuse_large(path, shown, limit)

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay.errors import InputError, listed, shown_path
+from assay.errors import InputError, install, listed, shown_path
 from assay.loading.formats.documents import RecordDocument, sure_kind
 
 _MAGIC = b"PK\x03\x04"
@@ -41,8 +41,7 @@ def read_workbook(data: bytearray, name: str, limit: int) -> RecordDocument:
     try:
         import openpyxl  # noqa: F401
     except ImportError:
-        hint = "pip install 'assay[excel]'"
-        raise InputError(f"{shown}: openpyxl, which reads workbooks, is not installed.", hint) from None
+        raise InputError(f"{shown}: openpyxl, which reads workbooks, is not installed.", install("excel")) from None
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
