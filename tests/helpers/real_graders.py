@@ -290,9 +290,9 @@ def _rouge(text: str, gold: Any, options: dict[str, Any]) -> float:
 
 
 def _sentence_bleu(text: str, gold: Any, options: dict[str, Any]) -> float:
-    import sacrebleu
+    from sacrebleu.metrics import BLEU
 
-    return sacrebleu.sentence_bleu(text, [gold], **options).score / 100.0
+    return BLEU(**options).sentence_score(text, [gold]).score / 100.0
 
 
 REAL: dict[str, tuple[str, Real]] = {

@@ -145,8 +145,9 @@ def _quoted_lists(lists: pl.Series) -> pl.Series:
 
 def _quoted(values: pl.Series, before: str) -> pl.Series:
     head = values.str.head(SHOWN + 1)  # ``quoted`` cuts the rest
-    plain = pl.DataFrame().select_seq(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
-    odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
+    cut = head.zip_with(head.str.len_bytes() <= SHOWN, head.str.head(SHOWN - 1) + "…")
+    plain = pl.DataFrame().select_seq(pl.concat_str(pl.lit(f'{before}"'), cut, pl.lit('"'))).to_series()
+    odd = head.str.head(SHOWN).str.contains(_NOT_PLAIN)
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})

@@ -7,7 +7,8 @@ of Lewkowycz et al. (2022) as verl 0.9.1 and lm-eval 0.4.13 have it.
 import math
 import re
 import string
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial, wraps
 
 from assay.values.word_lists import MINERVA_REMOVED, MINERVA_SUBSTITUTIONS
 
@@ -64,6 +65,24 @@ def is_finite(text: str) -> bool:
     return is_number(text) and math.isfinite(float(text))
 
 
+_WORDS = 65_536
+"""Words whose form is kept …"""
+_LONGEST = 40
+"""… up to this length."""
+
+
+def by_word(form: Callable[[str], str]) -> Callable[[str], str]:
+    """Make a function of a word remember the forms of short ones."""
+    kept = lru_cache(_WORDS)(form)
+
+    @wraps(form)
+    def formed(word: str) -> str:
+        return kept(word) if len(word) <= _LONGEST else form(word)
+
+    return formed
+
+
+@by_word
 def inspect_word(word: str) -> str:
     """Return a word as Inspect compares it."""
     word = word.casefold()
@@ -73,12 +92,14 @@ def inspect_word(word: str) -> str:
     return without_articles(str(float(kept)) if is_finite(kept) else kept)
 
 
+@by_word
 def _drop_word(word: str) -> str:
     word = word.lower()
     kept = word if is_number(word) else word.translate(NO_PUNCTUATION)
     return without_articles(str(float(kept)) if is_number(kept) else kept)
 
 
+@by_word
 def _lighteval_word(word: str) -> str:
     kept = word.lower().translate(NO_PUNCTUATION)
     return without_articles(str(float(kept)) if is_number(kept) else kept)

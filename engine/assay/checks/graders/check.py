@@ -23,6 +23,7 @@ from assay.expressions.shared_columns import (
     distinct_rows,
     encoded,
     exactly,
+    once,
     row_of,
     rowwise,
     text,
@@ -378,7 +379,10 @@ class FragmentGolds(_Fragment, GoldCheck):
             gold = self.brought.given.get(self.brought.param)
             single = gold.gold_expr(schema) if isinstance(gold, Reference) and self._shows_in_columns else None
             if single is not None:
-                return quoted_expr(fails.then(single))
+                golds: pl.Expr = fails.then(single)
+                if (chain := self.brought.chain).steps:
+                    golds = once(golds, lambda texts: chain.columns(texts)[0], pl.String)
+                return quoted_expr(golds)
             rows = fails.then(row_of(map(exactly, present)))
             return rowwise(
                 rows, lambda row: None if row is None else encodable(shown(self._shown_golds(row))), pl.String
@@ -391,7 +395,7 @@ class FragmentGolds(_Fragment, GoldCheck):
 
     @property
     def _shows_in_columns(self) -> bool:
-        return not (self.brought.chain.steps or self.golds.whole or self.golds.is_json)
+        return not (self.brought.chain.gives_list or self.golds.whole or self.golds.is_json)
 
     def subject(self) -> tuple[Source | None, tuple[Step, ...]]:
         return None, ()

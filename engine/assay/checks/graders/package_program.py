@@ -37,10 +37,11 @@ def _inspect_math() -> Callable[[str, list[str], Any], tuple[float, int]]:
 
 
 def _sentence_bleu() -> Callable[[str, list[str], Any], tuple[float, int]]:
-    import sacrebleu
+    from sacrebleu.metrics import BLEU
 
     def judge(text: str, golds: list[str], options: Any) -> tuple[float, int]:
-        scores = [sacrebleu.sentence_bleu(text, [gold], **options).score / 100.0 for gold in golds]
+        bleu = BLEU(**options)
+        scores = [bleu.sentence_score(text, [gold]).score / 100.0 for gold in golds]
         best = max(scores)
         return best, scores.index(best)
 

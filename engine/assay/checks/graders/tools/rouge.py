@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from assay.values.normal_forms import by_word
+
 Options = Mapping[str, Any]
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -13,15 +15,19 @@ _LONGEST_UNSTEMMED = 3
 
 
 @cache
-def _stem() -> Any:
+def _stemmer() -> Any:
     from nltk.stem.porter import PorterStemmer
 
-    return PorterStemmer().stem
+    return PorterStemmer()
+
+
+@by_word
+def _stem(word: str) -> str:
+    return str(_stemmer().stem(word))
 
 
 def _words(text: str) -> list[str]:
-    stem = _stem()
-    words = (stem(word) if len(word) > _LONGEST_UNSTEMMED else word for word in _WORD.findall(text.lower()))
+    words = (_stem(word) if len(word) > _LONGEST_UNSTEMMED else word for word in _WORD.findall(text.lower()))
     return [word for word in words if _WORD.fullmatch(word)]
 
 
