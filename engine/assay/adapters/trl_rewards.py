@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from assay.adapters.verdicts import check_columns, with_gold
+from assay.checks.graders.table import GRADERS
 from assay.compiling.batches import check_given
 from assay.compiling.plan import Plan
 from assay.errors import UsageError, did_you_mean
@@ -81,7 +82,8 @@ def trl(
             "curriculum: functions of single checks are weighed by TRL.", "Give reward_weights= to its config instead."
         )
     if gold is None:
-        gold = "solution" if is_grader(spec) and spec.startswith(_OF_SOLUTIONS) else "answer"
+        of_solution = is_grader(spec) and spec.startswith(_OF_SOLUTIONS) and GRADERS[spec].golds != "none"
+        gold = "solution" if of_solution else "answer"
     plan = plan_of(spec, strict=strict)
     name = name or plan.verifiers[0].id
     stages = None if curriculum is None else Curriculum(plan, curriculum, strict)

@@ -305,6 +305,7 @@ def test_adapters_take_the_name_of_a_grader(tmp_path, monkeypatch):
     reward = assay.adapters.trl("trl.accuracy")
     assert reward(completions=chats, solution=["4", "4"]) == [1.0, 0.0]
     assert pickle.loads(pickle.dumps(reward))(completions=chats, solution=["4", "Friday"]) == [1.0, None]  # noqa: S301
+    assert assay.adapters.trl("trl.think_format")(completions=chats) == [0.0, 0.0]
     assert assay.adapters.row("verl.math_dapo")("Answer: 4", answer="5")["reward"] == -1.0
     assert assay.adapters.row("squad.f1")("b c", answer="c")["reward"] == 2 / 3
     with pytest.raises(assay.SpecError, match="needs the option `pattern`"):
