@@ -95,6 +95,24 @@ def test_a_check_conforms_with_the_kernel_and_without(check, setting, monkeypatc
     assert assert_check_conforms(check, cases=200, seed=5) > 0
 
 
+def test_no_other_characters_have_ascii_letters_in_lower_case():
+    beyond = [chr(code) for code in range(128, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    assert {one for one in beyond if not one.lower().isascii() and len(one.lower()) > 1} == {"İ"}
+    assert {one for one in beyond if one.lower().isascii()} == {"\u212a"}
+
+
+@needs_kernel
+@pytest.mark.parametrize("place", ["anywhere", "word", "start", "end"])
+def test_phrases_in_lower_case_beside_a_dotted_i_and_a_kelvin_sign(place):
+    phrases = ("i", "ki", "x", "ix", "xi", "i\u0307", "k", "é", "ié", "ı", "\u0307")
+    facts = [Fact("phrase", phrase, folds=True, place=place, strips=place in ("start", "end")) for phrase in phrases]
+    texts = ["".join(drawn) for size in range(5) for drawn in itertools.product("İ\u212axIiÉ ", repeat=size)][:3000]
+    for fact in facts:  # each alone, for a word has one bit to ask
+        words = _words_of(texts, (fact,))
+        for text, word in zip(texts, words, strict=True):
+            assert word & ASK or bool(word & 1) == fact.holds(text), (fact, text)
+
+
 @needs_kernel
 def test_slices_chunks_and_single_rows_give_the_same_words():
     texts = _texts(300, 9)

@@ -47,7 +47,10 @@ _CACHED = 8_000_000
 def program_of(facts: Sequence[Fact]) -> bytes:
     """Return the program in which the fact at each place has the bit of that number; each of them has a ``form``."""
     bits = {fact: bit for bit, fact in enumerate(facts)}
-    folds = any(fact.folds for fact in facts)
+    folded = [fact for fact in facts if fact.folds]
+    # U+0130 becomes an i and a dot, so that an i may end a phrase there, and what stands beside a word is another character
+    asks_dotted = any(fact.place == "word" or fact.value.endswith("i") or "\u0307" in fact.value for fact in folded)
+    asks_kelvin = any("k" in fact.value for fact in folded)
     forms = [(form(fact), bit) for fact, bit in bits.items()]
     phrases = [(phrase, bit) for phrase, bit in forms if isinstance(phrase, Needed)]
     bounds = [(fact, bit) for fact, bit in bits.items() if fact.kind in ("at_least", "at_most")]
@@ -55,7 +58,7 @@ def program_of(facts: Sequence[Fact]) -> bytes:
     automata = [(automaton, bit) for automaton, bit in forms if isinstance(automaton, Automaton)]
     is_json = [bits.get(Fact(kind), _NO_BIT) for kind in ("json", "object")]
     reads_json = any(fact.kind in ("json", "object", "key") for fact in facts)
-    body = _numbers(reads_json, *is_json, sys.get_int_max_str_digits(), folds, len(phrases))
+    body = _numbers(reads_json, *is_json, sys.get_int_max_str_digits(), asks_dotted, asks_kelvin, len(phrases))
     body += b"".join(_phrase(phrase, bit) for phrase, bit in phrases)
     body += _numbers(len(bounds))
     for fact, bit in bounds:

@@ -106,7 +106,8 @@ const Program = struct {
     valid: ?u6,
     object: ?u6,
     most_digits: usize, // of a whole number; 0 for no limit
-    folds: bool,
+    asks_dotted: bool, // of a text with U+0130, whose lower case is two characters
+    asks_kelvin: bool, // of one with U+212A, whose lower case is a k
     has_dense: bool,
     needs_size: bool, // in code points
     next: ?*Program,
@@ -223,7 +224,8 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     const valid = r.maybe();
     const object = r.maybe();
     const most_digits = r.number();
-    const folds = r.number() != 0;
+    const asks_dotted = r.number() != 0;
+    const asks_kelvin = r.number() != 0;
     const phrases = r.phrases(64);
     const bounds = allocated(Bound, r.count(64));
     for (bounds) |*bound| bound.* = .{ .is_least = r.number() != 0, .size = r.number(), .bit = r.bit() };
@@ -244,7 +246,7 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     }
     var has_dense = false;
     for (automata) |*a| has_dense = has_dense or a.is_dense;
-    p.* = .{ .digest = digest, .phrases = phrases, .automata = automata, .classifier = classifier, .bounds = bounds, .keys = keys, .reads_json = reads_json, .valid = valid, .object = object, .most_digits = most_digits, .folds = folds, .has_dense = has_dense, .needs_size = has_dense or folds or bounds.len > 0, .next = null };
+    p.* = .{ .digest = digest, .phrases = phrases, .automata = automata, .classifier = classifier, .bounds = bounds, .keys = keys, .reads_json = reads_json, .valid = valid, .object = object, .most_digits = most_digits, .asks_dotted = asks_dotted, .asks_kelvin = asks_kelvin, .has_dense = has_dense, .needs_size = has_dense or asks_dotted or asks_kelvin or bounds.len > 0, .next = null };
     return p;
 }
 
@@ -633,8 +635,7 @@ inline fn flag(is: bool, bit: u6) u64 {
 fn factsOf(p: *const Program, text: []const u8, size: usize) u64 {
     var word: u64 = 0;
     for (p.bounds) |bound| word |= flag(if (bound.is_least) size >= bound.size else size <= bound.size, bound.bit);
-    // the lower case of two characters has ASCII letters
-    if (p.folds and size != text.len and (contains(text, &DOTTED_I) or contains(text, &KELVIN))) word |= ASK;
+    if (size != text.len and ((p.asks_dotted and contains(text, &DOTTED_I)) or (p.asks_kelvin and contains(text, &KELVIN)))) word |= ASK;
     for (p.phrases) |*phrase| word |= flag(contains(text, phrase), phrase.bit);
     for (p.automata) |*a| {
         if (a.reach > 0) {
