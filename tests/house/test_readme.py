@@ -206,6 +206,12 @@ def test_paths_named_in_a_page_exist(page):
         assert Path(ROOT, path).exists(), path
 
 
+def test_pages_that_messages_name_exist():
+    for source in (ROOT / "engine").rglob("*.py"):
+        for path in re.findall(r"docs/[\w./-]*\w\.md", source.read_text("utf-8")):
+            assert Path(ROOT, path).exists(), (source.name, path)
+
+
 def test_every_page_is_on_the_site():
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
     outside = {"index.md", "samples.md", "CONTRIBUTING.md", "CHANGELOG.md"}
