@@ -280,6 +280,15 @@ def test_one_pass_is_the_diff_of_two_results(tmp_path):
     assert found.delta["mean"] == pytest.approx((both[1] - both[0]).mean())
 
 
+def test_rollouts_may_have_columns_with_the_names_of_results():
+    own = [{**row, "reward": 0.5, "error": None, "passed": "x", "feedback": 1} for row in ROWS]
+    one, with_them = (assay.diff(SPEC, STRICT, rollouts=rows, by="model") for rows in (ROWS, own))
+    assert one.flips > 0
+    assert with_them.as_json() == one.as_json()
+    (by_own,) = assay.diff(SPEC, STRICT, rollouts=own, by="prior_passed").by
+    assert (by_own["value"], by_own["rows"]) == ("x", one.rows)
+
+
 def test_a_result_is_scored_again(tmp_path):
     source, out = written(tmp_path / "rows.jsonl", ROWS), tmp_path / "rewards.parquet"
     assay.score_file(source, [SPEC, {**STRICT, "id": "strict"}], out)

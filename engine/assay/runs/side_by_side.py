@@ -70,10 +70,10 @@ def _prefix(side: int) -> str:
 
 
 def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
-    kept = [name for name in plans[0].passed_through if all(name in plan.passed_through for plan in plans)]
+    kept = [item for item in plans[0].passed_through.items() if all(item in p.passed_through.items() for p in plans)]
     frame = beside(plans, source.frame, [*map(_prefix, range(len(plans)))])
-    columns = [*kept, *(_prefix(at) + name for at, plan in enumerate(plans) for name in plan.results)]
-    frame = frame.select(map(exactly, columns))
+    results = (_prefix(at) + name for at, plan in enumerate(plans) for name in plan.results)
+    frame = frame.select(*(exactly(column).alias(name) for name, column in kept), *map(exactly, results))
     with engine_errors(source.files, plans[0]):
         for plan in plans:
             tell(plan.refuse(source.frame))
@@ -89,4 +89,4 @@ def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
                 writer.write(batch)
             unchanged(source.inputs)
             writer.close({})
-    return kept
+    return [name for name, _ in kept]
