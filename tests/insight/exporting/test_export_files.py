@@ -266,3 +266,19 @@ def test_windows_of_rows_are_as_one(result, monkeypatch):
         pl.DataFrame(others).write_parquet("rollouts.parquet")
         with pytest.raises(InputError, match=f"The rollouts have {len(others)} rows"):
             assay.export(result, rollouts="rollouts.parquet")
+
+
+@pytest.mark.parametrize(
+    ("longer", "shorter", "equal", "noted"),
+    [(12, 8, 0, False), (13, 7, 0, True), (7, 13, 0, True), (0, 0, 22, False), (6, 0, 22, True), (0, 0, 19, False)],
+)
+def test_a_note_says_that_chosen_texts_tend_to_be_longer_or_shorter(longer, shorter, equal, noted):
+    texts = [("long one", "no")] * longer + [("ok", "long bad")] * shorter + [("ok", "no")] * equal
+    rows = [
+        {"task_id": str(at), "prompt": f"q{at}", "completion": text, "reward": reward, "passed": reward == 1.0}
+        for at, pair in enumerate(texts)
+        for text, reward in zip(pair, (1.0, 0.0), strict=True)
+    ]
+    card = assay.export(pl.DataFrame(rows), "dpo", length_ratio=None).card
+    assert card["length"] == {"chosen_longer": longer, "chosen_shorter": shorter, "equal": equal}
+    assert any("may learn length" in note for note in card["notes"]) == noted

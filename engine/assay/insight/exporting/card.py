@@ -15,7 +15,7 @@ from assay.writing.documents import Document, Lines, Quote, Table
 from assay.writing.numbers import count, number, percent
 
 _RATES = ("0", "0-.2", ".2-.4", ".4-.6", ".6-.8", ".8-1", "1")
-_FEW_PAIRS, _LOPSIDED = 20, 0.4
+_FEW_PAIRS, _LOPSIDED = 20, 0.2
 
 
 def card_of(
@@ -64,10 +64,11 @@ def _of_recipe(frame: pl.DataFrame, chosen: pl.DataFrame, settings: Settings, no
         numbers = {
             name: int((sign == own).sum()) for name, own in (("chosen_longer", 1), ("chosen_shorter", -1), ("equal", 0))
         }
-        longer = numbers["chosen_longer"] / max(1, chosen.height)
-        if chosen.height >= _FEW_PAIRS and not _LOPSIDED <= longer <= 1 - _LOPSIDED:
+        pairs = max(1, chosen.height)
+        longer, shorter = numbers["chosen_longer"] / pairs, numbers["chosen_shorter"] / pairs
+        if chosen.height >= _FEW_PAIRS and abs(longer - shorter) > _LOPSIDED:
             notes.append(
-                f"the chosen text is longer in {percent(longer)} of the pairs: a model may learn length; the setting balance: true evens it"
+                f"the chosen text is longer in {percent(longer)} of the pairs and shorter in {percent(shorter)}: a model may learn length; the setting balance: true evens it"
             )
         return {"length": numbers}
     if settings["recipe"] == "kto":
