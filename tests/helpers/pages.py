@@ -45,13 +45,18 @@ EVALUATORS = {
         "dspy.md",
         "evals.md",
         "evaluate.md",
+        "from-inspect.md",
+        "from-promptfoo.md",
+        "gepa-feedback.md",
         "gepa.md",
+        "gsm8k-in-trl.md",
         "inspect.md",
         "lighteval.md",
         "lm-eval.md",
         "promptfoo.md",
         "row.md",
         "verifiers.md",
+        "verl-metrics.md",
     ),
 }
 """Pages that tests/peers runs, with the packages that they are about."""
@@ -111,10 +116,15 @@ def blocks_of(page: str) -> list[Block]:
     ]
 
 
-def commands_of(block: Block) -> list[str]:
-    """The ``assay`` commands of a shell block, with continued lines joined."""
+def commands_of(block: Block, programs: tuple[str, ...] = ("assay",)) -> list[str]:
+    """The commands of a shell block that call some programs, with continued lines joined."""
     lines = block.text.replace("\\\n", " ").splitlines() if block.kind == "sh" else []
-    return [line for line in lines if line.startswith("assay ")]
+    return [line for line in lines if line.partition(" ")[0] in programs]
+
+
+def exit_code_of(command: str) -> int:
+    """The exit code that the comment at the end of a command names, or 0."""
+    return int(code[1]) if (code := re.search(r"# exit (\d+)$", command)) else 0
 
 
 def runs(block: Block) -> bool:
@@ -245,7 +255,7 @@ def _run_python(text: str) -> None:
 
 
 def _run_command(command: str) -> None:
-    expected = int(code[1]) if (code := re.search(r"# exit (\d+)$", command)) else 0
+    expected = exit_code_of(command)
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)

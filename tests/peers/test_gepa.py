@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 import pytest
 import real_packages
@@ -138,3 +139,7 @@ def test_optimize_anything_hands_over_whole_steps():
 def test_the_page_runs_as_it_stands(tmp_path):
     assert len(real_packages.glue_of("gepa.md")) <= real_packages.MOST_GLUE
     real_packages.run_page("gepa.md", tmp_path)
+
+
+def test_the_recipe_runs_as_it_stands(tmp_path):
+    real_packages.run_page("../recipes/gepa-feedback.md", tmp_path, programs={"python": sys.executable})

@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+from pathlib import Path
 
 import pytest
 import real_packages
@@ -74,3 +76,8 @@ def test_a_task_is_scored_by_a_filter(tmp_path, repeats):
 def test_the_page_runs_as_it_stands(tmp_path):
     assert len(real_packages.glue_of("lm-eval.md")) <= real_packages.MOST_GLUE
     real_packages.run_page("lm-eval.md", tmp_path)
+
+
+def test_the_recipe_runs_as_it_stands(tmp_path):
+    programs = {"python": sys.executable, "inspect": Path(sys.executable).with_name("inspect")}
+    real_packages.run_page("../recipes/from-inspect.md", tmp_path, programs=programs)

@@ -29,6 +29,12 @@ module.exports = class {
 """
 
 
+def quiet_in(folder):
+    """The environment of a promptfoo that asks nobody and keeps what it knows in a folder."""
+    quiet = {f"PROMPTFOO_DISABLE_{what}": "1" for what in ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING")}
+    return quiet | {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), "PROMPTFOO_PYTHON": sys.executable}
+
+
 @pytest.fixture
 def results(tmp_path):
     """What ``promptfoo eval -o`` writes about four tests whose assertion is a spec."""
@@ -52,12 +58,10 @@ def results(tmp_path):
     (tmp_path / "model.js").write_text(MODEL)
     (tmp_path / "glue.py").write_text("\n".join(real_packages.glue_of("promptfoo.md")))
     (tmp_path / "promptfooconfig.json").write_text(json.dumps(config))
-    quiet = {f"PROMPTFOO_DISABLE_{what}": "1" for what in ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING")}
-    own = {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home"), "PROMPTFOO_PYTHON": sys.executable}
     subprocess.run(
         [PROGRAM, "eval", "-c", "promptfooconfig.json", "-o", "results.jsonl", "--no-cache", "--no-progress-bar"],
         cwd=tmp_path,
-        env={**os.environ, **quiet, **own},
+        env={**os.environ, **quiet_in(tmp_path)},
         capture_output=True,
         check=False,  # it ends with 100 if a test fails
         timeout=200,
@@ -82,3 +86,10 @@ def test_an_assertion_and_the_file_of_results_have_the_rewards_of_a_spec(results
 def test_the_page_runs_as_it_stands(tmp_path):
     assert len(real_packages.glue_of("promptfoo.md")) <= real_packages.MOST_GLUE
     real_packages.run_page("promptfoo.md", tmp_path, without="promptfoo eval")
+
+
+@RUNS
+def test_the_recipe_runs_as_it_stands(tmp_path, monkeypatch):
+    for name, value in quiet_in(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    real_packages.run_page("../recipes/from-promptfoo.md", tmp_path, programs={"promptfoo": str(PROGRAM)})

@@ -1,5 +1,7 @@
 """TRL takes a step on each kind of training set, with a random tiny model."""
 
+import sys
+
 import polars as pl
 import pytest
 import real_packages
@@ -68,5 +70,6 @@ def test_a_step(recipe, form, tiny, tmp_path):
     assert trained.state.global_step == 1
 
 
-def test_the_page_runs(tmp_path):
-    real_packages.run_page("../training-sets.md", tmp_path)
+def test_the_recipe_runs_as_it_stands(tmp_path):
+    printed = real_packages.run_page("../recipes/rewards-to-dpo.md", tmp_path, programs={"python": sys.executable})
+    assert any("17 pairs, 4 steps" in text for text in printed)

@@ -7,10 +7,13 @@ import http.server
 import itertools
 import json
 import math
+import re
+import sys
 import threading
 
 import polars as pl
 import pytest
+import real_packages
 
 import assay
 
@@ -225,3 +228,11 @@ def test_the_spawned_child_of_async_grpo_scores(tiny, completions_server, monkey
             assert sample.advantage == 0.0
     assert expected.n_unique() == 2
     assert {sample.prompt[0]["content"] for sample in samples} == {"a b", "c d"}
+
+
+def test_the_recipe_trains_a_model_that_learns_the_mark(tmp_path):
+    printed = real_packages.run_page("../recipes/gsm8k-in-trl.md", tmp_path, programs={"python": sys.executable})
+    first, last = map(
+        float, re.fullmatch(r"reward (\S+) at first, (\S+) at last", printed[-1].splitlines()[0]).groups()
+    )
+    assert last > first + 0.1

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import sys
 import types
 
 import pytest
+import real_packages
 
 import assay
 
@@ -233,3 +235,7 @@ def test_the_offline_evaluation_takes_the_score_alone(tokenizer):
     assert function("words", "a b", "a", {"word": "c"}) == 0.75
     with pytest.raises(assay.FailedRunError):
         function("words", "a b", None)
+
+
+def test_the_recipe_runs_as_it_stands(tmp_path):
+    real_packages.run_page("../recipes/verl-metrics.md", tmp_path, programs={"python": sys.executable})
