@@ -54,6 +54,8 @@ from assay.insight.sealing import Verification as Verification
 from assay.insight.sealing import verify as verify
 from assay.insight.summarizing import outcomes as outcomes
 from assay.insight.summarizing import summarize as summarize
+from assay.insight.testing.running import SpecTests as SpecTests
+from assay.insight.testing.running import run_tests as run_tests
 from assay.insight.training.advantage import Advantages as Advantages
 from assay.insight.training.advantage import advantages as advantages
 from assay.insight.training.filtering import KeptGroups as KeptGroups

@@ -1095,6 +1095,20 @@ class AuditOptions(TypedDict, total=False):
     ]
 
 
+class SpecTestOptions(TypedDict, total=False):
+    """Options of the tests of specs."""
+
+    tests: Annotated[
+        Any,
+        _OWN(
+            "Further tests: YAML or JSON, below tests: or a list alone.",
+            cli=str | None,
+            metavar="FILE",
+            python="Further tests of each spec: a file, or mappings with ``given``, ``expect`` and maybe ``name``.",
+        ),
+    ]
+
+
 @cache
 def options_of(kind: Any) -> dict[str, tuple[Any, Option]]:
     """Return the options of a function by name, each with its type and its ``Option``."""

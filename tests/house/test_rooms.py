@@ -68,6 +68,7 @@ ROOMS = (
         "insight.evidence",
         "insight",
         "insight.golds",
+        "insight.testing",
         "insight.findings",
         "insight.reports",
         "insight.viewer",

@@ -37,6 +37,7 @@ _COMMANDS = {
     "demo": "scoring:demo",
     "init": "specs:init",
     "check": "specs:check",
+    "test": "testing:run",
     "explain": "specs:explain",
     "audit": "results:audit",
     "bench": "scoring:bench",
