@@ -7,7 +7,7 @@ PROMPTFOO := promptfoo@0.121.20
 YAML_LANGUAGE_SERVER := yaml-language-server@2.0.0
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server dist readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -145,6 +145,13 @@ peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)
 
+dist:  ## build the wheel and the sdist in dist/, and check them
+	rm -rf dist
+	$(call PEER,dist) build twine check-wheel-contents
+	$(PEERS)/dist/bin/python -m build --outdir dist .
+	$(PEERS)/dist/bin/twine check --strict dist/*
+	$(PEERS)/dist/bin/check-wheel-contents dist/*.whl
+
 yaml-language-server:  ## install what editors ask about YAML, by npm, outside of this folder
 	npm install --prefix $(CACHE)/yaml-language-server --no-audit --no-fund $(YAML_LANGUAGE_SERVER)
 
@@ -155,4 +162,4 @@ golden: $(VENV)/.installed  ## compute the golden results in specs/ anew, by the
 	$(BIN)/python tests/helpers/goldens.py
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build rewards.parquet rewards.html
+	rm -rf $(VENV) build dist rewards.parquet rewards.html

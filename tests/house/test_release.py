@@ -3,10 +3,11 @@
 import re
 import tomllib
 
+import yaml
 from cases import ROOT
 from readme import TRIED, pins
 
-from assay._version import DISTRIBUTION
+from assay._version import DISTRIBUTION, __version__
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = {*PROJECT["optional-dependencies"]}
@@ -43,3 +44,22 @@ def test_one_name_is_installed_everywhere_with_extras_that_exist():
 def test_every_adapted_package_has_a_version_that_was_tried():
     support = {"datasets", "transformers", "peft", "accelerate"}
     assert {*pins()} - support == {*TRIED}
+
+
+def test_the_version_and_the_targets_of_the_workflows_are_those_of_the_project():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited["version"] == __version__
+    assert cited["license"] == PROJECT["license"]
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    targets = {*re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)}
+    pythons = {entry.split()[-1] for entry in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", entry)}
+    for name, jobs in {"ci": {"tests", "docs", "distributions", "wheel"}, "release": {"ci", "pypi", "site"}}.items():
+        workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8"))
+        assert {*workflow["jobs"]} == jobs
+        for job in workflow["jobs"].values():
+            commands = [step["run"] for step in job.get("steps", ()) if "run" in step]
+            assert {target for command in commands for target in re.findall(r"make ([a-z-]+)", command)} <= targets
+            assert {*job.get("strategy", {}).get("matrix", {}).get("python", pythons)} == pythons
+    assert DISTRIBUTION.replace("-", "_") in (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        assert yaml.safe_load(path.read_text("utf-8")), path
