@@ -83,9 +83,10 @@ WITHOUT_DEPENDENCIES := openrlhf==0.11.2 skyrl-gym==0.4.0
 # of LLaMA-Factory and Axolotl only what their loaders of data import
 LLAMA_FACTORY := torch datasets==4.0.0 transformers==5.6.0 peft==0.18.1 accelerate==1.11.0 trl==0.24.0 omegaconf
 AXOLOTL := torch datasets==4.8.4 transformers==5.16.1 peft==0.20.0 accelerate==1.13.0 trl==1.9.0 addict colorama numba posthog
-OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
+INSPECT := inspect_ai==0.3.285
+OPTIMISERS := gepa==0.1.4 dspy==3.4.1 $(INSPECT)
 # lighteval 0.13.0 hashes text, which later versions of xxhash refuse
-EVALUATORS := inspect_ai==0.3.285 lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
+EVALUATORS := $(INSPECT) lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
 
 CALLERS := mlflow==3.17.2 langsmith==0.15.0 langfuse==5.0.4 braintrust==0.47.0 pydantic-evals==2.62.0
 # scoring functions beside Assay's graders: the evaluators and trainers without what these functions do not need
