@@ -140,7 +140,8 @@ peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators 
 
 	$(call PEER,graders) --editable '.[math,ifeval]' $(PEER_TESTS) $(GRADERS)
 	$(call PEER,graders) --no-deps $(GRADERS_ALONE)
-	$(PEERS)/graders/bin/python -m pytest tests/peers/test_graders.py -k 'not lighteval'
+	npm install --prefix $(CACHE)/promptfoo-0.123 --omit=optional --no-audit --no-fund promptfoo@0.123.1
+	$(PEERS)/graders/bin/python -m pytest tests/peers/test_graders.py tests/peers/test_promptfoo_graders.py -k 'not lighteval'
 	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_graders.py -k lighteval
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder

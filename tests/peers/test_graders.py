@@ -1,101 +1,16 @@
 """Graders against the real functions, on inputs that are drawn: recombined and changed texts and golds of the goldens."""
 
-import gzip
 import importlib.util
 import json
 import math
 import random
-from functools import cache
-from importlib.resources import files
 
 import pytest
+from grader_inputs import CASES, changed, goldens
 from real_graders import REAL
 
 import assay
 from assay.checks.graders.table import GRADERS
-
-CASES = 300
-PIECES = (
-    *(
-        " ",
-        "\n",
-        ".",
-        "!",
-        ",",
-        "$",
-        "**",
-        "(",
-        ")",
-        "-",
-        "\u00a0",
-        "İ",
-        "ß",
-        "ﬁ",
-        "é",
-        "½",
-        "3²",
-        "十二",
-        "１２",
-        "٣",
-        "1,000",
-        "1e3",
-    ),
-    *(
-        "nan",
-        "inf",
-        "the ",
-        "An ",
-        "\\text{ cm}",
-        "\\frac12",
-        "\\sqrt",
-        "\\boxed{4}",
-        "\\boxed 4$",
-        "Answer: ",
-        "ANSWER: A\n",
-        "#### 7",
-    ),
-    *(
-        "<answer>",
-        "</answer>",
-        "</think>",
-        "A",
-        "(B)",
-        "x/y",
-        "3/4",
-        "=",
-        "0.5",
-        "\\%",
-        "\0",
-        "\t",
-        "’",
-        "“",
-        "\x1c",
-        "\u2028",
-    ),
-)
-
-
-@cache
-def goldens():
-    return json.loads(gzip.decompress(files("assay.checks.graders").joinpath("goldens.json.gz").read_bytes()))
-
-
-def changed(text, draw):
-    """A text with a few changes."""
-    for _ in range(draw.choice((0, 0, 1, 1, 2, 4))):
-        at = draw.randint(0, len(text))
-        kind = draw.randrange(5)
-        if kind == 0:
-            text = text[:at] + draw.choice(PIECES) + text[at:]
-        elif kind == 1:
-            text = text[:at] + text[min(at + draw.randint(1, 5), len(text)) :]
-        elif kind == 2:
-            text = draw.choice((str.upper, str.lower, str.strip, str.title))(text)
-        elif kind == 3:
-            text = text[at:] + draw.choice(PIECES)
-        else:
-            text = draw.choice(PIECES) + text
-    return text
 
 
 def gold_changed(gold, draw):

@@ -106,7 +106,6 @@ PROMPTFOO: dict[str, Callable[[Options], Fragment]] = {
     "starts-with": _promptfoo(type="starts_with", **_AS_WRITTEN),
     "equals": _promptfoo(type="equals", **_AS_WRITTEN),
     "regex": _promptfoo(type="regex"),
-    "gleu": _promptfoo(type="similarity", metric="gleu"),
     "tool-call-f1": _promptfoo(type="tool_f1"),
 }
 """Fragments of promptfoo's assertions."""

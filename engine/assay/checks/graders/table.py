@@ -412,7 +412,7 @@ _ASSERTIONS = (
         options={"threshold": Option("number", 5)},
         libraries={"rapidfuzz": ()},
     ),
-    _assertion("gleu"),
+    _assertion("gleu", score="promptfoo:gleu", golds="all"),
     _assertion("bleu", score="promptfoo:bleu", golds="all"),
     _assertion("word-count", score="promptfoo:word_count", golds="value", file="wordCount"),
     _assertion("is-json", score="promptfoo:is_json", golds="none", options=_SCHEMA, file="json", libraries=_JSON),

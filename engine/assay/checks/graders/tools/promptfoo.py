@@ -106,6 +106,30 @@ def _grams(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(size)), strict=False)
 
 
+def gleu(text: str, golds: Sequence[str], _: Options) -> tuple[float, str]:
+    """``gleu``: of the gold that gives the best."""
+    mine = _without_stops(text)
+    return max(_gleu(mine, _without_stops(gold)) for gold in golds) if mine else 0.0, text
+
+
+def _without_stops(text: str) -> list[str]:
+    words = [word.rstrip(".") for word in _tokens(text)]
+    return words if any(words) else []
+
+
+def _gleu(mine: Sequence[str], other: Sequence[str]) -> float:
+    if not other:
+        return 0.0
+    if mine == other:
+        return 1.0
+    common, sizes = 0, [0, 0]
+    for size in _ORDERS:
+        counts, others = (Counter(_grams(words, size)) for words in (mine, other))
+        common += (counts & others).total()
+        sizes = [sizes[0] + counts.total(), sizes[1] + others.total()]
+    return min(common / sizes[0], common / sizes[1])
+
+
 def _constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
