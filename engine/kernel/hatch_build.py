@@ -31,7 +31,7 @@ _PROCESSOR = {"x86_64": "x86_64_v3"}
 """As Polars' own runtime; guard.c is compiled for any processor, and asks first."""
 
 _SHOWN = 400
-_SECONDS = 600
+_SECONDS = 1800  # for Windows, the compiler makes a C library first
 
 
 class KernelHook(BuildHookInterface[Any]):

@@ -194,6 +194,7 @@ def test_a_reused_check_is_not_called(monkeypatch):
     def fail(values):
         raise LookupError("called")
 
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     failing = pl.lit("a").map_batches(fail, return_dtype=pl.Boolean)
     monkeypatch.setattr("assay.checks.text.pattern.Regex.score_expr", lambda *_: failing)
     assay.score_file("rows.parquet", SPEC, "new.parquet", reuse="earlier.parquet")
