@@ -52,7 +52,7 @@ def page_data(result, limit=60, **more):
     """What the page of a result shows, with its first rows."""
     opened = open_result(result)
     index = Index(opened).scan()
-    cards, _ = cards_data(opened, range(min(limit, opened.rows)), index=index)
+    cards = [*cards_data(opened, range(min(limit, opened.rows)), index=index)[0]]
     data = data_without_rows("file", [opened.name], assay.report(opened).as_json() | {"heat": index.heat()})
     rows = {"total": opened.rows, "rows": [line_of(card) for card in cards]}
     return data | {"rows": rows, "cards": {str(card["row"]): card for card in cards}} | more

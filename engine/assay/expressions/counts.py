@@ -98,7 +98,7 @@ def bytes_of(text: str) -> int:
 
 
 def _character_places(text: str) -> Iterator[tuple[int, int]]:
-    return ((at, at + 1) for at in range(len(text)))
+    return zip(range(len(text)), range(1, len(text) + 1), strict=True)
 
 
 def _words(texts: pl.Series) -> pl.Series:

@@ -37,13 +37,16 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
 
 def json_data(value: Any) -> Any:
     """Return a value as JSON data: what JSON has no form for as text, and a number that is not finite as None."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:  # most are: to ask for a ``Mapping`` costs the most
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {str(name): json_data(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_data(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, int | str):
         return value
     own = scalar(value)
     return str(value) if own is value else json_data(own)

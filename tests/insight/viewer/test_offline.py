@@ -9,6 +9,7 @@ import pytest
 from report_cases import hostile
 
 import assay
+from assay.insight import originals
 from assay.insight.reports.index import Index
 from assay.insight.reports.offline import cut_text, page_in_file, shortened
 from assay.insight.results import open_result
@@ -56,6 +57,21 @@ def test_it_has_as_many_rows_as_fit(size):
     assert rows == Index(result).scan().drawn(len(rows))
     assert {*map(str, rows)} == {*data["cards"]}
     assert data["rows"]["total"] == 3_000
+
+
+@pytest.mark.parametrize("prompts", [{}, {"prompt": "Count."}], ids=["no prompts", "prompts"])
+def test_texts_of_rows_that_are_alike_are_read_at_once(tmp_path, monkeypatch, prompts):
+    lines = [json.dumps({"completion": f"{at} " + "word " * 40} | prompts) for at in range(400)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines), "utf-8")
+    spec = {"id": "v", "checks": [{"id": "has", "type": "contains", "value": "4"}]}
+    assay.score_file(tmp_path / "rows.jsonl", spec, tmp_path / "out.parquet", keep=[])
+    report = assay.report(tmp_path / "out.parquet")
+    looks = []
+    opened = originals.open_rollouts
+    monkeypatch.setattr(originals, "open_rollouts", lambda *asked: looks.append(asked) or opened(*asked))
+    page = report.html(max_size=250_000)
+    assert len(looks) == 1
+    assert 60 < page.count('"same_task"') < 400  # one part of rows has more than there is room for
 
 
 def test_a_size_that_is_too_small_leaves_the_overview():

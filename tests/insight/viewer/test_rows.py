@@ -37,7 +37,7 @@ ROWS = {
 def cards_of(result, rows=(0,), rollouts=None):
     index = Index(open_result(result)).scan()
     cards, why = cards_data(index.result, rows, rollouts, index)
-    return cards, why
+    return [*cards], why
 
 
 @pytest.mark.parametrize("keep", [None, ["+completion"], ["+completion", "+prompt"]], ids=str)
@@ -101,6 +101,7 @@ def test_of_a_whole_text_that_is_read_the_ends_are_shown(tmp_path):
     checks = [{"id": "whole", "type": "equals", "value": {"column": "answer"}}]
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
     assay.score_file(tmp_path / "rows.jsonl", {"id": "v", "checks": checks}, tmp_path / "out.parquet")
-    evidence = cards_data(open_result(tmp_path / "out.parquet"), [0])[0][0]["checks"][0]["evidence"]
+    cards, _ = cards_data(open_result(tmp_path / "out.parquet"), [0])
+    evidence = next(cards)["checks"][0]["evidence"]
     assert evidence["read"] == f"{'a' * 150} … 202 more … {'a' * 148}18"
     assert evidence["expected"] == [f"{'b' * 150} … 100 more … {'b' * 150}"]

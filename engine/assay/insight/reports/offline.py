@@ -1,6 +1,7 @@
 """A page in a file: an overview with as many rows as fit, those of its findings first."""
 
 import contextlib
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ _OF_FINDING = 5
 """How many rows of each finding, kind of flip and difference come first."""
 
 _MOST_ROWS, _AT_FIRST = 5_000, 60
+"""Rows that a page has at most, and those that are read at first; more, where texts are short."""
+
 _LONG, _ENDS, _AROUND = 8_000, 2_000, 200
 """Code points of a text that is cut, of each of its ends that are kept, and of what is kept around the ends of a span."""
 
@@ -66,7 +69,7 @@ def page_in_file(
     left = room = max_size - size
     first = [*_rows_of(result, shown), *_rows_compared(compare or {})]
     rows = deque(dict.fromkeys([*first, *index.drawn(_MOST_ROWS)]))
-    at_once = _AT_FIRST
+    at_once = max(_AT_FIRST, room // _text_size(overview))
     while rows and left > 0:
         part = [rows.popleft() for _ in range(min(at_once, len(rows)))]
         for card in _cards(index, part, rollouts, data["notes"], text=text):
@@ -86,6 +89,13 @@ def page_in_file(
         for line in (lines.pop() for _ in range(1 + len(lines) // 20)):
             del data["cards"][str(line["row"])]
     return page
+
+
+def _text_size(overview: Data) -> int:
+    """Return the bytes that a text takes in a page at least, by the examples; more than there are if it has none."""
+    examples = [example for kind in overview.get("examples", {}).values() for example in kind]
+    sizes = [len(cut_text(text)[0].encode()) for example in examples if (text := example.get("text"))]
+    return 1 + sum(sizes) // len(sizes) if sizes else sys.maxsize
 
 
 def _known(verdict: Data) -> Data:

@@ -1,7 +1,7 @@
 """Rows of a result as a page shows them: lines of a list, and cards with the prompt and the other rows of the task."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import InputError
@@ -12,7 +12,7 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.originals import originals, some_rows
 from assay.insight.probes import PROMPTS, prompt_of
 from assay.insight.reports.index import Index
-from assay.insight.reports.showing import cards_of
+from assay.insight.reports.showing import Card, cards_of
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION
 from assay.values.chats import chat_of
@@ -29,20 +29,27 @@ _END = 150
 
 def cards_data(
     result: Result, rows: Sequence[int], rollouts: Any = None, index: Index | None = None
-) -> tuple[list[Data], str]:
-    """Return cards of rows as JSON data, in order of ``rows``; and a note if there are no texts, or ``""``.
+) -> tuple[Iterator[Data], str]:
+    """Return cards of rows as JSON data, in order of ``rows``, each made when it is asked for; and a note if there are no texts, or ``""``.
 
     What is read and expected is cut: a check without steps reads the whole text. With an ``index`` of the result, cards have ``prompt``,
     ``messages`` and ``same_task``, too.
     """
     found, why, rollouts_of = cards_of(result, rows, rollouts=rollouts, also=() if index is None else _ASKED)
-    cards: list[Data] = [json_data(card.as_json()) for card in found]
-    for evidence in filter(None, (check["evidence"] for card in cards for check in card["checks"])):
-        evidence["read"] = evidence["read"] and _ends(evidence["read"])
-        evidence["expected"] = [_ends(gold) for gold in evidence["expected"]]
-    if index is not None:
-        _add_surroundings(cards, index, _conversations(result, rows, rollouts, rollouts_of))
-    return cards, why
+    asked = {} if index is None else _conversations(result, rows, rollouts, rollouts_of)
+    same_task = {} if index is None else index.same_tasks(rows, _MOST_OF_TASK)
+
+    def data_of(card: Card) -> Data:
+        data: Data = json_data(card.as_json())
+        for evidence in filter(None, (check["evidence"] for check in data["checks"])):
+            evidence["read"] = evidence["read"] and _ends(evidence["read"])
+            evidence["expected"] = [_ends(gold) for gold in evidence["expected"]]
+        if index is not None:
+            row = {name: _chat(asked.get(card.row, {}).get(name)) for name in _ASKED}
+            data |= {"prompt": prompt_of(row), "messages": _messages(row), "same_task": json_data(same_task[card.row])}
+        return data
+
+    return map(data_of, found), why
 
 
 def _ends(text: str) -> str:
@@ -62,18 +69,12 @@ def line_of(card: Mapping[str, Any], check: str | None = None) -> Data:
     return line | {name: evidence.get(name) for name in ("read", "expected", "near")}
 
 
-def _add_surroundings(cards: Sequence[Data], index: Index, asked: Mapping[int, Mapping[str, Any]]) -> None:
-    same_task = index.same_tasks([card["row"] for card in cards], _MOST_OF_TASK)
-    for card in cards:
-        row = {name: _chat(asked.get(card["row"], {}).get(name)) for name in _ASKED}
-        card |= {"prompt": prompt_of(row), "messages": _messages(row), "same_task": json_data(same_task[card["row"]])}
-
-
 def _conversations(
     result: Result, rows: Sequence[int], rollouts: Any, known: Mapping[int, Mapping[str, Any]]
 ) -> Mapping[int, Mapping[str, Any]]:
     columns = next(iter(known.values()), {}).keys()
-    if COMPLETION in columns and {*PROMPTS} & columns:
+    is_of_rollouts = rollouts is not None or COMPLETION not in result.schema
+    if COMPLETION in columns and (is_of_rollouts or {*PROMPTS} & columns):
         return known
     table, _ = originals(result, rows, _ASKED, rollouts, kept=False)
     if table.is_empty() and COMPLETION in columns:

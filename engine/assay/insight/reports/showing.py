@@ -7,7 +7,7 @@ is scored again.
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,7 +175,7 @@ def show(
     filters: dict[str, Sequence[Any]] = {"failed": failed, "passed": passed, "where": where, "row": row}
     matching, chosen = chosen_rows(opened, notes, sort=sort, limit=limit, random=random, **filters)
     cards, note, _ = cards_of(opened, chosen, columns, rollouts)
-    return Cards(opened.name, opened.rows, matching, cards, (*notes, *([note] if note else [])))
+    return Cards(opened.name, opened.rows, matching, tuple(cards), (*notes, *([note] if note else [])))
 
 
 def chosen_rows(
@@ -300,9 +300,10 @@ def _sorted(result: Result, frame: pl.LazyFrame, sort: Sequence[str], limit: int
 
 def cards_of(
     result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None, also: Sequence[str] = ()
-) -> tuple[tuple[Card, ...], str, Mapping[int, Mapping[str, Any]]]:
+) -> tuple[Iterator[Card], str, Mapping[int, Mapping[str, Any]]]:
     """Return rows as cards, in the order of their numbers given; a note if there are no texts, or ``""``; and their rollouts.
 
+    All is read at once, but each card is made when it is asked for: what its checks read is most of the work.
     Of a rollout that is what cards need, and the columns ``also``, as far as they are where the texts are.
     """
     keys = result.columns(columns, "--columns") or keys_of(result)
@@ -318,7 +319,7 @@ def cards_of(
     rollouts_of = {row[ROW]: row for row in texts.iter_rows(named=True)}
     verdicts_of = {row[ROW]: row for row in frame.iter_rows(named=True)}
     cards = (_card(result, verdicts_of[number], rollouts_of.get(number, {}), keys, readers) for number in rows)
-    return tuple(cards), f"no texts: {why}; {HOW}" if why else "", rollouts_of
+    return cards, f"no texts: {why}; {HOW}" if why else "", rollouts_of
 
 
 def keys_of(result: Result) -> tuple[str, ...]:

@@ -140,18 +140,19 @@ class Viewed:
         rows = self._sorted(chosen, kept, query.sort).slice(query.offset, query.limit).to_list()
         self._idle.clear()
         try:
-            cards, note = cards_data(self.result, rows, self.rollouts) if rows else ([], "")
+            cards, note = cards_data(self.result, rows, self.rollouts) if rows else (iter(()), "")
+            lines = [line_of(card, query.check) for card in cards]
         finally:
             self._idle.set()
         answer = {"matching": len(chosen), "scanned": len(kept), "total": self.result.rows}
-        return answer | {"rows": [line_of(card, query.check) for card in cards], "notes": [note] if note else []}
+        return answer | {"rows": lines, "notes": [note] if note else []}
 
     def row(self, number: int) -> Data:
         """Return the card of a row."""
         if number >= self.result.rows:
             raise UsageError(f"row {number}: {self.result.name} has the rows 0 to {self.result.rows - 1:,}.")
         cards, _ = cards_data(self.result, [number], self.rollouts, self.index)
-        return cards[0]
+        return next(cards)
 
     def _sorted(self, chosen: pl.Series, kept: pl.Series, sort: tuple[str, ...]) -> pl.Series:
         if not sort or sort == ("row",):
