@@ -1107,6 +1107,27 @@ class SpecTestOptions(TypedDict, total=False):
             python="Further tests of each spec: a file, or mappings with ``given``, ``expect`` and maybe ``name``.",
         ),
     ]
+    rollouts: Annotated[
+        Any,
+        _OWN(
+            "Rollouts on which mutants may show, as in score; may be repeated.",
+            default=None,
+            cli=list[str] | None,
+            metavar="FILE",
+            python="Rollouts on which mutants may show, as for ``assay.score``.",
+        ),
+    ]
+    mutants: Annotated[
+        bool, _OWN("Change the specs in one place at a time, and see whether a test notices.", default=False)
+    ]
+    min_score: Annotated[
+        str | None,
+        _OWN(
+            "Exit with 3 if the tests kill less than P% of the mutants of a spec.",
+            metavar="P%",
+            python='Smallest share of mutants that the tests of a spec have to kill, such as ``"80%"``.',
+        ),
+    ]
 
 
 @cache

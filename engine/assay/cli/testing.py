@@ -13,12 +13,16 @@ from assay.system.stdout import only_data
 
 
 @command(
-    {SpecTestOptions: (), FileOptions: ("modules", "checks", "regex_timeout", "function_timeout")},
+    {
+        SpecTestOptions: (),
+        FileOptions: ("tasks", "mapping", "preset", "modules", "checks", "regex_timeout", "function_timeout"),
+    },
     modules=("assay.insight.testing.running",),
     epilog="""\b
 Examples:
   assay test quiz.yaml
-  assay test specs/*.yaml --junit tests.xml""",
+  assay test specs/*.yaml --junit tests.xml
+  assay test quiz.yaml --mutants --min-score 80%""",
 )
 def run(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
@@ -28,7 +32,7 @@ def run(
     as_data: AsData = False,
     **options: Any,
 ) -> None:
-    """Run the tests of specs: rollouts with what is expected of them. Exits with 3 if one fails."""
+    """Run the tests of specs: rollouts with what is expected of them. Exits with 3 if one fails, or if they notice too few mutants."""
     from assay.insight.testing.running import run_tests
 
     with only_data():

@@ -180,7 +180,7 @@ class Plan(Displayed):
     counts_outcomes: bool = False
 
     def __post_init__(self) -> None:
-        check_columns(self.verifiers, self._read_schema, self.keep)
+        check_columns(self.verifiers, self.read_schema, self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -223,7 +223,7 @@ class Plan(Displayed):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user on the columns that the checks read."""
-        schema = self._read_schema
+        schema = self.read_schema
         return tuple(dict.fromkeys(note for check in self._row_aware_checks for note in check.column_notes(schema)))
 
     @cached_property
@@ -336,7 +336,7 @@ class Plan(Displayed):
         Raises:
             InputError: Rows have a verifier of another kind, or name an unregistered function.
         """
-        schema = self._read_schema
+        schema = self.read_schema
         rollouts = opened(fitted(rollouts, dict(self.schema), self._exact), self.conversions)
         warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
         for check in self._row_aware_checks:
@@ -485,18 +485,19 @@ class Plan(Displayed):
         return tuple(path for path in read_paths(self.verifiers) if path.column in nested)
 
     @cached_property
-    def _read_schema(self) -> pl.Schema:
+    def read_schema(self) -> pl.Schema:
+        """The columns and their types as checks read them."""
         return pl.Schema(dict(self.schema) | {name: dtype for name, (_, dtype) in self.conversions.items()})
 
     @cached_property
     def layers(self) -> list[list[pl.Expr]]:
         """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
-        schema = self._read_schema
+        schema = self.read_schema
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
             *self.shared_layers,
             [expr for verifier in self._evaluated for expr in condition_layer(verifier, schema)],
-            [self._unscored(schema).alias(UNSCORED)],
+            [self._unscored().alias(UNSCORED)],
             [expr for first, _ in single for expr in first],
             [*(expr for _, second in single for expr in second), *extra_layer(self._evaluated)],
             *self._group_layers,
@@ -514,7 +515,7 @@ class Plan(Displayed):
 
         The completion's text; the lanes about it, with what the steps make of it; then the lanes about that.
         """
-        schema = self._read_schema
+        schema = self.read_schema
         bad = no_rollout_expr(schema)
         text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
@@ -548,7 +549,10 @@ class Plan(Displayed):
                 by_depth.setdefault(spec.depth, []).append(group_exprs(verifier, spec, spec.group))
         return [layer for depth in sorted(by_depth) for layer in _merged(by_depth[depth])]
 
-    def _unscored(self, schema: pl.Schema) -> pl.Expr:
+    @property
+    def not_scored(self) -> list[pl.Expr]:
+        """Why a row cannot be scored, whatever its golds: String expressions, of which the first that is not null counts."""
+        schema = self.read_schema
         reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(no_text_expr(COMPLETION))
         if TASK_FOUND in schema:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
@@ -557,14 +561,17 @@ class Plan(Displayed):
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
         paths = read_paths(self.verifiers)
         bad += unreadable_exprs(self.conversions, pl.Schema(self.schema), paths, any_role=self.any_role)
+        return [*bad, reason]
+
+    def _unscored(self) -> pl.Expr:
         pairs = [(verifier, spec) for verifier in self._evaluated for spec in verifier.nodes]
         messages = [message for verifier, spec in pairs for message in unscored_exprs(verifier, spec)]
         without = [none_applies_expr(verifier, applies_expr) for verifier in self._evaluated]
         messages += [pl.when(none).then(pl.lit(NO_CHECK)) for none in without if none is not None]
-        return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
+        return pl.coalesce(*self.not_scored, *map(one_line_expr, messages))
 
     def _check_expressions(self) -> None:
-        schema = self._read_schema
+        schema = self.read_schema
         for verifier, spec, check in self.checks:
             if is_builtin(check) or spec.parts:
                 continue

@@ -54,9 +54,9 @@ def _known(plan: Plan, earlier: Plan) -> dict[str, str]:
     unscored = _unscored_by(plan)
     if unscored is None or unscored != _unscored_by(earlier):
         return known
-    by_key = {_key(verifier, spec, form): (verifier, spec) for verifier, spec, form in _alone(earlier)}
+    by_key = {leaf_key(verifier, spec, form): (verifier, spec) for verifier, spec, form in _alone(earlier)}
     for verifier, spec, form in _alone(plan):
-        there = by_key.get(_key(verifier, spec, form))
+        there = by_key.get(leaf_key(verifier, spec, form))
         if there is not None:
             known |= dict(zip(_columns(verifier, spec), _columns(*there), strict=True))
     return known
@@ -71,15 +71,20 @@ def _unscored_by(plan: Plan) -> set[_Key] | None:
     # where two plans have the same such checks, a row that one of them scores is scored by the other
     if any(applies_expr(verifier, spec) is not None for verifier in plan.verifiers for spec in verifier.nodes):
         return None
-    keys = {_key(verifier, spec, form) for verifier, spec, form in _alone(plan) if unscored_exprs(verifier, spec)}
+    keys = {leaf_key(verifier, spec, form) for verifier, spec, form in _alone(plan) if unscored_exprs(verifier, spec)}
     return {*keys, *((path,) for path in plan.paths_to_bytes)}
 
 
 def _alone(plan: Plan) -> Iterator[tuple[VerifierSpec, CheckSpec, Mapping[str, Any]]]:
     for verifier in plan.verifiers:
-        forms = json.loads(verifier.canonical).get("checks", ()) if verifier.kind == NATIVE else ({},)
-        for spec, form in zip(verifier.checks, forms, strict=True):
-            yield from ((verifier, *pair) for pair in _with_form(spec, form))
+        yield from leaves_of(verifier)
+
+
+def leaves_of(verifier: VerifierSpec) -> Iterator[tuple[VerifierSpec, CheckSpec, Mapping[str, Any]]]:
+    """Yield the single checks of a verifier that run, each with the verifier and its canonical form."""
+    forms = json.loads(verifier.canonical).get("checks", ()) if verifier.kind == NATIVE else ({},)
+    for spec, form in zip(verifier.checks, forms, strict=True):
+        yield from ((verifier, *pair) for pair in _with_form(spec, form))
 
 
 def _with_form(spec: CheckSpec, form: Mapping[str, Any]) -> Iterator[tuple[CheckSpec, Mapping[str, Any]]]:
@@ -89,7 +94,8 @@ def _with_form(spec: CheckSpec, form: Mapping[str, Any]) -> Iterator[tuple[Check
         yield spec, form
 
 
-def _key(verifier: VerifierSpec, spec: CheckSpec, form: Mapping[str, Any]) -> _Key:
+def leaf_key(verifier: VerifierSpec, spec: CheckSpec, form: Mapping[str, Any]) -> _Key:
+    """Return what tells a check from others: equal keys, equal scores."""
     assert spec.check is not None  # noqa: S101  (as above)
     if verifier.kind != NATIVE:
         return (verifier.canonical, id(spec.check))

@@ -5,14 +5,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from spec_tests import GOLDENS, needs_goldens, run
 
 import assay
-from assay.cli.main import app
-
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "verifiers_goldens.json"
-GOLDENS = json.loads(DATA.read_text())["a"] if DATA.exists() else []
-needs_goldens = pytest.mark.skipif(not GOLDENS, reason=f"{DATA} is not there")
 
 CHECKS = [
     {"id": "thinks", "type": "contains", "value": "</think>", "gate": True},
@@ -20,12 +15,6 @@ CHECKS = [
     {"id": "polite", "type": "any_of", "checks": [{"id": "sorry", "type": "contains", "value": "sorry"}]},
 ]
 GIVEN = {"completion": "<think>6*7</think>41", "answer": "42"}
-
-
-def run(*arguments):
-    """Run the command; return its exit code and what it printed on each stream."""
-    ran = CliRunner().invoke(app, ["test", *arguments])
-    return ran.exit_code, ran.stdout, ran.stderr
 
 
 def spec_with(*tests, **fields):

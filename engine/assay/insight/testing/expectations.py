@@ -34,7 +34,7 @@ def differing(expect: Mapping[str, Any], result: Mapping[str, Any], verifier: Ve
         got["reward"] = result["reward"]
     if "passed" in expect and result["passed"] is not expect["passed"]:
         got["passed"] = result["passed"]
-    scores = {ident: result[f"check/{verifier.id}/{ident}"] for ident in expect.get("checks", ())}
+    scores = {ident: result.get(f"check/{verifier.id}/{ident}") for ident in expect.get("checks", ())}
     if others := {name: score for name, score in scores.items() if not _is_as(score, expect["checks"][name])}:
         got["checks"] = others
     labels = labels_in(verifier)

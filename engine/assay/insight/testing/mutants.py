@@ -1,0 +1,277 @@
+"""Mutants: changed verifiers, and whether the tests of a spec notice them."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import polars as pl
+
+from assay.calls.limits import Limits
+from assay.checks.base import is_builtin
+from assay.compiling.columns import read_columns, reading_for
+from assay.compiling.variants import Variants
+from assay.compiling.verifiers import verifiers_of_run
+from assay.errors import SpecError
+from assay.expressions.mixed import untyped
+from assay.expressions.shared_columns import exactly
+from assay.insight.testing.assignments import Assignments
+from assay.insight.testing.expectations import differing
+from assay.insight.testing.operators import Change, changes_of
+from assay.insight.testing.witnesses import witnesses_of
+from assay.loading.formats.reading import batches
+from assay.loading.rollouts import open_rollouts
+from assay.names import COMPLETION, HIDDEN, LENGTH, NATIVE
+from assay.options import ScoreOptions
+from assay.scoring.in_memory import engine_errors, prepare
+from assay.scoring.reference import score_row
+from assay.spec.canonical import spec_of
+from assay.spec.spec_tests import SpecTest
+from assay.spec.verifier import VerifierSpec, verifier_in_footer
+
+MOST = 500
+"""Most mutants of a spec."""
+
+_ROW, _KIND = HIDDEN + "row", HIDDEN + "kind"
+
+
+@dataclass
+class Mutant:
+    """A changed verifier, and what is known of it.
+
+    Attributes:
+        killed_by: The tests that pass on the spec and fail here.
+        rows: Rollouts that it scores otherwise, and the ``first`` of them.
+        shown: The rollout with the shortest text of those that it scores otherwise, and the reward and verdict of the spec and of the
+            mutant on it.
+    """
+
+    change: Change
+    verifier: VerifierSpec
+    killed_by: tuple[str, ...] = ()
+    rows: int = 0
+    first: int | None = None
+    shown: tuple[Mapping[str, Any], tuple[Any, Any], tuple[Any, Any]] | None = None
+
+    @property
+    def outcome(self) -> str:
+        """What is known of it, in a word."""
+        if self.killed_by:
+            return "killed"
+        return "seen" if self.rows else "survives" if self.shown else "undecided"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain data; where it shows, a test that would kill it, as the spec is now."""
+        data: dict[str, Any] = {
+            "check": self.change.check,
+            "operator": self.change.operator,
+            "change": self.change.change,
+            "outcome": self.outcome,
+            "killed_by": list(self.killed_by),
+            "rows": self.rows,
+            "first_row": self.first,
+        }
+        if self.shown is None or self.killed_by:
+            return data | {"text": None, "before": None, "after": None, "case": None}
+        row, before, after = self.shown
+        verdict = {True: "pass", False: "fail", None: "unscored"}
+        expect = verdict[before[1]] if before[1] is not after[1] else before[0]
+        text = row.get(COMPLETION)
+        text = text if isinstance(text, str | None) else json.dumps(text, ensure_ascii=False, default=str)
+        case = {"given": json.loads(json.dumps(row, default=str)), "expect": expect}
+        return data | {"text": text, "before": before[0], "after": after[0], "case": case}
+
+
+def mutants_of(verifier: VerifierSpec, options: ScoreOptions, limits: Limits) -> tuple[list[Mutant], int]:
+    """Return the mutants of a verifier that are not equivalent to it, up to 500, and how many there are.
+
+    One is equivalent if another one, or the verifier itself, has its canonical form; or if it puts the same scores together so that
+    reward and verdict are the same for all scores that the checks may have.
+    """
+    form = spec_of(json.loads(verifier.canonical))
+    readers = [reader.check for node in verifier.nodes for reader in node.readers if reader.check is not None]
+    classes = dict.fromkeys([*options["checks"], *(type(check) for check in readers if not is_builtin(check))])
+    own = tuple(
+        kind for kind in classes if any(node.type in (kind.type, *kind.traits.aliases) for node in verifier.nodes)
+    )
+    known, assignments = {verifier.canonical}, Assignments(verifier)
+    mutants = list[Mutant]()
+    for change in changes_of(verifier, form):
+        try:
+            changed = verifier_in_footer(change.form, checks=own)
+        except SpecError:
+            continue  # no verifier at all
+        if len(changed.unusable) > len(verifier.unusable) or changed.canonical in known:
+            continue
+        known.add(changed.canonical)
+        if not (change.is_structural and assignments.are_same(changed)):
+            (bounded,) = verifiers_of_run(changed, options, limits=limits)
+            mutants.append(Mutant(change, bounded))
+    return _round_robin(mutants), len(mutants)
+
+
+def _round_robin(mutants: Sequence[Mutant]) -> list[Mutant]:
+    if len(mutants) <= MOST:
+        return [*mutants]
+    by_check: dict[str, list[int]] = {}
+    for at, mutant in enumerate(mutants):
+        by_check.setdefault(mutant.change.check, []).append(at)
+    turns = [at for turn in zip_longest(*by_check.values()) for at in turn if at is not None]
+    return [mutants[at] for at in sorted(turns[:MOST])]
+
+
+def find_rows(verifier: VerifierSpec, mutants: Sequence[Mutant], rollouts: Any, options: ScoreOptions) -> None:
+    """Find the rollouts that each mutant scores otherwise, reading them once."""
+    opened = open_rollouts(rollouts, reading_for(options, (verifier,)))
+    source, _ = prepare(opened, (verifier,), options)
+    schema = source.frame.collect_schema()
+    shortest: dict[int, tuple[int, Any]] = {}
+    with engine_errors(source.files):
+        variants, start = _variants(verifier, mutants, source.frame, options), 0
+        for batch in batches(variants.table(source.frame), _BATCH):
+            kinds = _Kinds(variants, batch)
+            for number, mutant in enumerate(mutants, 1):
+                rows = kinds.differing(number)
+                if rows.height:
+                    mutant.first = start + int(rows["first"].min()) if mutant.first is None else mutant.first  # type: ignore[arg-type]
+                    mutant.rows += int(rows["rows"].sum())
+                    row = rows.row(rows["shortest"].arg_min() or 0, named=True)
+                    length, place = divmod(row["shortest"], _PLACES)
+                    candidate = (
+                        length,
+                        (start + place, (row["reward"], row["passed"]), (row["after"], row["after_passed"])),
+                    )
+                    shortest[number] = min(shortest.get(number, candidate), candidate, key=lambda pair: pair[0])
+            start += batch.height
+        names = [name for name in read_columns((verifier,), {*schema}) if name in schema]
+        wanted = sorted({shown[0] for _, shown in shortest.values()})
+        numbered = source.frame.select(map(exactly, names)).with_row_index(_ROW)
+        chosen = numbered.filter(pl.col(_ROW).is_in(wanted)).collect()
+    by_row = {row.pop(_ROW): {name: untyped(value) for name, value in row.items()} for row in chosen.to_dicts()}
+    for number, (_, (row, own, other)) in shortest.items():
+        mutants[number - 1].shown = (by_row[row], own, other)
+
+
+_BATCH = 250_000
+"""Rows that are compared together: each variant costs some milliseconds a time."""
+
+_PLACES = 1 << 32
+"""More than the rows of a batch."""
+
+
+class _Kinds:
+    """Rows of a table of scores, those that are equal in all that decides a verdict taken together."""
+
+    def __init__(self, variants: Variants, table: pl.DataFrame) -> None:
+        self._variants, self._table = variants, table
+        self._own = variants.columns(0, table.columns)
+        numbered = table.with_row_index(_ROW)
+        kinds = numbered.group_by(self._own).agg(pl.col(_ROW)).with_row_index(_KIND).explode(_ROW).sort(_ROW)
+        places = pl.col(LENGTH).fill_null(0).cast(pl.UInt64) * _PLACES + pl.col(_ROW)
+        self._numbered = numbered.with_columns(kinds[_KIND], places.alias("shortest"))
+        self._before = variants.verdicts(table, 0)
+        self._grouped: dict[tuple[str, ...], pl.DataFrame] = {}
+
+    def differing(self, number: int) -> pl.DataFrame:
+        """Return kinds of rows that a variant scores otherwise: how many ``rows``, the ``first``, the ``shortest``, both verdicts."""
+        others = tuple(name for name in self._variants.columns(number, self._table.columns) if name not in self._own)
+        if others not in self._grouped:
+            measures = (pl.len().alias("rows"), pl.col(_ROW).min().alias("first"), pl.col("shortest").min())
+            self._grouped[others] = self._numbered.group_by(_KIND, *others).agg(measures)
+        kinds = self._grouped[others]
+        rows = self._table[kinds["first"]]
+        before, after = self._before[kinds["first"]], self._variants.verdicts(rows, number)
+        differs = before["reward"].ne_missing(after["reward"]) | before["passed"].ne_missing(after["passed"])
+        sides = before.select("reward", "passed"), after.select(after="reward", after_passed="passed")
+        return pl.concat([kinds.select("rows", "first", "shortest"), *sides], how="horizontal").filter(differs)
+
+
+def rows_of(tests: Sequence[SpecTest]) -> list[dict[str, Any]]:
+    """Return the rollouts of tests, each with the columns of all: null where it lacks one."""
+    columns = dict.fromkeys(name for test in tests for name in test.given)
+    return [{**columns, **test.given} for test in tests]
+
+
+def try_tests(
+    verifier: VerifierSpec,
+    mutants: Sequence[Mutant],
+    tests: Sequence[SpecTest],
+    passing: Collection[str],
+    options: ScoreOptions,
+) -> None:
+    """Find the tests that fail on each mutant, and for a mutant that nothing shows, a text near those of the tests that does.
+
+    Args:
+        verifier: The verifier that the mutants are made of.
+        mutants: All its mutants, after ``find_rows``.
+        tests: Its tests.
+        passing: The names of the tests that pass; only these can fail on a mutant.
+        options: How tests are scored.
+    """
+    rows = rows_of(tests)
+    witnesses = [*rows, *witnesses_of(verifier, rows)]
+    source = open_rollouts(witnesses, reading_for(options, (verifier,)))
+    asked = {ident for test in tests for ident in test.expect.get("checks", ())}
+    with engine_errors(source.files):
+        variants = _variants(verifier, mutants, source.frame, options)
+        table = variants.table(source.frame).collect()
+        before = variants.verdicts(table, 0)
+        for number, mutant in enumerate(mutants, 1):
+            after = variants.verdicts(table, number, asked)
+            results = zip(tests, after.head(len(tests)).iter_rows(named=True), rows, strict=True)
+            mutant.killed_by = tuple(
+                test.name
+                for test, result, row in results
+                if test.name in passing and _fails(test, result, row, mutant.verifier, options)
+            )
+            if mutant.outcome == "undecided" and (differing_rows := _differing(table, before, after)).height:
+                place, own, other = _shortest(differing_rows)
+                mutant.shown = (witnesses[place], own, other)
+
+
+def _fails(
+    test: SpecTest, result: Mapping[str, Any], row: Mapping[str, Any], verifier: VerifierSpec, options: ScoreOptions
+) -> bool:
+    scores = {name: test.expect[name] for name in ("reward", "passed", "checks") if name in test.expect}
+    if differing(scores, result, verifier):
+        return True
+    if len(scores) == len(test.expect):
+        return False
+    # what a check says takes longer than what it scores, so only for tests that ask for it
+    whole = score_row(row, [verifier], any_role=options["any_role"])
+    return bool(differing(test.expect, whole, verifier))
+
+
+def _variants(
+    verifier: VerifierSpec, mutants: Sequence[Mutant], frame: pl.LazyFrame, options: ScoreOptions
+) -> Variants:
+    changed = (mutant.verifier for mutant in mutants)
+    return Variants([verifier, *changed], frame.collect_schema(), any_role=options["any_role"])
+
+
+def _differing(table: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows on which two verdicts differ: number, ``length`` of the text, and both rewards and verdicts."""
+    differs = before["reward"].ne_missing(after["reward"]) | before["passed"].ne_missing(after["passed"])
+    if not differs.any():
+        return pl.DataFrame()
+    places = differs.arg_true()
+    sides = (before.select("reward", "passed")[places], after.select(after="reward", after_passed="passed")[places])
+    lengths = table.select(pl.col(LENGTH).fill_null(0))[places]
+    return pl.concat([places.alias(_ROW).to_frame(), lengths, *sides], how="horizontal")
+
+
+def _shortest(rows: pl.DataFrame) -> tuple[int, tuple[Any, Any], tuple[Any, Any]]:
+    row = rows.row(rows[LENGTH].arg_min() or 0, named=True)
+    return row[_ROW], (row["reward"], row["passed"]), (row["after"], row["after_passed"])
+
+
+def has_mutants(verifier: VerifierSpec) -> bool:
+    """Return whether a verifier is a spec that can be changed: not a verifier class, which is Python."""
+    return verifier.kind == NATIVE
+
+
+def score_of(mutants: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the share of mutants that tests kill, of those that are known to differ; None if there is none."""
+    counts = [sum(mutant["outcome"] == outcome for mutant in mutants) for outcome in ("killed", "seen", "survives")]
+    return counts[0] / sum(counts) if sum(counts) else None
