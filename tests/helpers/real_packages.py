@@ -49,7 +49,9 @@ def run_page(page, folder, without=None, programs=()):
         if block.kind == "python" and block.file is None:
             here = [run([sys.executable, "-c", block.text], folder)]
         if here and following is not None and following.kind == "output":
-            assert comparable("".join(here)) == comparable(following.text), f"{page}:{block.line}"
+            assert comparable("".join(here)) == comparable(following.text), (
+                f"{page}:{block.line} prints\n{''.join(here)}"
+            )
         printed += here
     return printed
 
