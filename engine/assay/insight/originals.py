@@ -107,6 +107,22 @@ def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
     return frame.select(text_expr(result, frame.collect_schema()[COMPLETION]))
 
 
+def bytes_in_footers(result: Result, rollouts: Any = None) -> int | None:
+    """Return the bytes of all columns of the rollouts, equal values perhaps once, as footers of parquet files tell; None for others."""
+    sources = files_of(result.provenance)
+    if rollouts is None and not sources:
+        return None
+    try:
+        names = (
+            recorded_files(result.provenance, "inputs", result.folder, result.name) if rollouts is None else rollouts
+        )
+        opened = _opened(result, names, sources[0] if rollouts is None else None)
+    except AssayError:  # told when texts are read
+        return None
+    is_parquet = opened.files and all(isinstance(file, ParquetFile) for file in opened.files)
+    return sum(unit.size for file in opened.files for unit in file.units) if is_parquet else None
+
+
 def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None, *, needs_texts: bool = True) -> Rollouts:
     opened = open_rollouts(rollouts, recorded_reading(result.provenance, result.name))
     if source is not None and opened.inputs[0].read_as != source.get("read_as"):

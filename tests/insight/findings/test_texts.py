@@ -78,6 +78,30 @@ def test_of_long_texts_fewer_are_read_and_a_note_says_so(keep, tmp_path, monkeyp
     assert any(note.startswith("texts are long: findings are made from those of ") for note in report.notes)
 
 
+@pytest.mark.parametrize(
+    ("text", "looks"),
+    [
+        ("{at}", [range(50)]),
+        ("{at}" * 500, [range(0, 200, 4)]),
+        ("word " * 500, [range(50), range(0, 200, 4)]),  # the file has it once
+    ],
+    ids=["short", "long", "long and equal"],
+)
+def test_whether_texts_are_long_is_asked_of_the_file_first(text, looks, tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "_OF_A_STRATUM", 100)
+    monkeypatch.setattr(texts, "_IN_ALL", 200)
+    monkeypatch.setattr(texts, "_MOST_BYTES", 200 * 200)
+    rows = [{"answer": "5", "completion": text.format(at=100 + at)} for at in range(200)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "rollouts.parquet")
+    assay.score_file(tmp_path / "rollouts.parquet", {"checks": [RIGHT]}, tmp_path / "rewards.parquet", keep=[])
+    asked = []
+    read = texts.originals
+    monkeypatch.setattr(texts, "originals", lambda result, rows, *more: asked.append(rows) or read(result, rows, *more))
+    notes = assay.report(tmp_path / "rewards.parquet").notes
+    assert asked[:-1] == looks  # then the sample
+    assert any(note.startswith("texts are long") for note in notes) == (text != "{at}")
+
+
 def test_duplicates_of_a_sample_of_whole_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "_IN_ALL", 40)
     text = "a text that is said again and again, longer than fifty code points"

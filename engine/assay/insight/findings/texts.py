@@ -12,7 +12,7 @@ from assay.insight.findings.columns import ResultColumns
 from assay.insight.findings.facts import Tally
 from assay.insight.findings.limits import LIMITS
 from assay.insight.integrity.groups import is_repeated
-from assay.insight.originals import originals
+from assay.insight.originals import bytes_in_footers, originals
 from assay.insight.results import ROW, Result
 from assay.names import COMPLETION, TEXT
 from assay.writing.provenance import files_of
@@ -98,14 +98,28 @@ def _most_texts(columns: ResultColumns, rollouts: Any) -> int:
     if columns.rows <= _OF_A_STRATUM or (rollouts is None and _has_short_lines(columns)):
         return _IN_ALL
     length = columns.length if columns.result.length_column is None else None
-    if length is None:
-        try:
-            texts, _ = originals(columns.result, range(0, columns.rows, columns.rows // _PROBED), (), rollouts)
-        except AssayError:  # told when texts are read
+    try:
+        if length is None and _are_short(columns, rollouts):
             return _IN_ALL
-        length = texts[TEXT].str.len_bytes()
+        if length is None:
+            length = _sizes(columns, rollouts, range(0, columns.rows, columns.rows // _PROBED))
+    except AssayError:  # told when texts are read
+        return _IN_ALL
     mean = float(length.mean() or 1.0)  # type: ignore[arg-type]
     return min(_IN_ALL, 1 + int(_MOST_BYTES / max(1.0, mean)))
+
+
+def _are_short(columns: ResultColumns, rollouts: Any) -> bool:
+    """Return whether footers say that all texts may be read, and the first rows, which cost little, that these are no few long ones."""
+    size = bytes_in_footers(columns.result, rollouts)
+    if size is None or size * _IN_ALL > _MOST_BYTES * columns.rows:
+        return False
+    first = _sizes(columns, rollouts, range(_PROBED)).sum()
+    return first * _IN_ALL <= _MOST_BYTES * _PROBED
+
+
+def _sizes(columns: ResultColumns, rollouts: Any, rows: range) -> pl.Series:
+    return originals(columns.result, rows, (), rollouts)[0][TEXT].str.len_bytes()
 
 
 def _has_short_lines(columns: ResultColumns) -> bool:
