@@ -41,6 +41,8 @@ from assay.insight.evidence.evidence import Span as Span
 from assay.insight.evidence.evidence import evidence as evidence
 from assay.insight.exporting.exports import Export as Export
 from assay.insight.exporting.exports import export as export
+from assay.insight.forging.forging import Forge as Forge
+from assay.insight.forging.forging import forge as forge
 from assay.insight.golds.suspecting import Suspects as Suspects
 from assay.insight.golds.suspecting import suspects as suspects
 from assay.insight.grouping import Groups as Groups

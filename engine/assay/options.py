@@ -1130,6 +1130,38 @@ class SpecTestOptions(TypedDict, total=False):
     ]
 
 
+class ForgeOptions(TypedDict, total=False):
+    """Options of the cases that are made of golds."""
+
+    sample: Annotated[int, _OWN("Take at most N golds, evenly spaced.", default=200, parse=_TASKS, metavar="N")]
+    skip: Annotated[
+        Sequence[str] | str,
+        _NAMES(
+            "Forms and near misses that are not made, such as bold: what a check should take is yours to say.",
+            default=(),
+            metavar="FORM,…",
+        ),
+    ]
+    max_refused: Annotated[
+        int | str | None,
+        _OWN(
+            "Exit with 3 if more than N (or P%) of the forms are refused.",
+            cli=str | None,
+            metavar="N|P%",
+            python='Most forms, or share of them such as ``"5%"``, that may be refused.',
+        ),
+    ]
+    max_accepted: Annotated[
+        int | str | None,
+        _OWN(
+            "Exit with 3 if more than N (or P%) of the near misses are accepted.",
+            cli=str | None,
+            metavar="N|P%",
+            python='Most near misses, or share of them such as ``"5%"``, that may be accepted.',
+        ),
+    ]
+
+
 @cache
 def options_of(kind: Any) -> dict[str, tuple[Any, Option]]:
     """Return the options of a function by name, each with its type and its ``Option``."""

@@ -44,6 +44,7 @@ _COMMANDS = {
     "checks": "listings:checks",
     "diff": "results:diff",
     "export": "exporting:export",
+    "forge": "results:forge",
     "graders": "listings:graders",
     "groups": "results:groups",
     "import": "specs:import_",

@@ -25,6 +25,7 @@ from assay.options import (
     DiffLimits,
     DiffOptions,
     FileOptions,
+    ForgeOptions,
     GroupsLimits,
     GroupsOptions,
     PageOptions,
@@ -53,13 +54,16 @@ _ENDINGS = (".html", ".md", ".json")
 _FORMATS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 
-def _checked_out(out: str | None, endings: Sequence[str] = _ENDINGS, *, overwrite: bool) -> Path | None:
+def _checked_out(
+    out: str | None, endings: Sequence[str] = _ENDINGS, *, option: str = "--out", overwrite: bool
+) -> Path | None:
     if out is None:
         return None
     path = Path(out)
     if path.suffix.lower() not in endings:
         raise UsageError(
-            f"--out {shown_path(out)}: expected a name that ends in {', '.join(endings)}.", likely_ending(out, endings)
+            f"{option} {shown_path(out)}: expected a name that ends in {', '.join(endings)}.",
+            likely_ending(out, endings),
         )
     check_new(path, overwrite=overwrite)
     return path
@@ -556,3 +560,52 @@ def audit(
         options["checks"] = import_checks(options["checks"])
         result = question(None if spec == "-" else spec, rollouts, **options)
     deliver(result.as_json(), result.document(), out=path, as_data=as_data, failed=bool(result.exceeded))
+
+
+@command(
+    {
+        ForgeOptions: (),
+        FileOptions: (
+            *("tasks", "mapping", "preset", "storage_options", "memory_limit", "utf8", "max_bad_rows", "any_role"),
+            *("checks", "modules", "function_timeout", "regex_timeout"),
+        ),
+    },
+    modules=("assay.insight.forging.forging",),
+    epilog="""\b
+Examples:
+  assay forge verifier.yaml --golds tasks.jsonl
+  assay forge verifier.yaml --rollouts rollouts.jsonl --skip bold,code --max-accepted 0 --tests-out tests.yaml""",
+)
+def forge(
+    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    *,
+    golds: Annotated[str | None, option("Rows with the golds, a task each.", "FILE")] = None,
+    rollouts: Annotated[
+        list[str] | None, option("Rollouts to take the golds from, as in score; may be repeated.", "PATH")
+    ] = None,
+    tests_out: Annotated[
+        str | None,
+        option("Write the smallest wrong case of each form, with what should be, as tests: of the spec.", "PATH"),
+    ] = None,
+    out: AlsoWrite = None,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
+    **options: Any,
+) -> None:
+    """Forge answers from golds: forms that each check has to take, and near misses that it has to refuse, and score them."""
+    from assay.cli.modules import import_checks, import_modules
+    from assay.insight.forging.forging import forge as look
+    from assay.spec.importers.files import yaml_text
+
+    path = _checked_out(out, overwrite=overwrite)
+    tests = _checked_out(tests_out, (".yaml", ".yml", ".json"), option="--tests-out", overwrite=overwrite)
+    if tests is not None and len(specs) > 1:
+        raise UsageError("--tests-out takes one spec: tests are of one.", "Name one spec.")
+    with only_data(), to_stderr().status("forging"):
+        import_modules(options.pop("modules"))
+        options["checks"] = import_checks(options["checks"])
+        found = look(specs, golds, rollouts=rollouts or None, **options)
+    if tests is not None:
+        cases = {"tests": [*found.tests]}
+        write_file(tests, f"{_json_text(cases)}\n" if tests.suffix.lower() == ".json" else yaml_text(cases))
+    deliver(found.as_json(), found.document(), out=path, as_data=as_data, failed=bool(found.exceeded))

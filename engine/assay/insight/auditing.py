@@ -53,7 +53,9 @@ from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 from assay.writing.numbers import number
 
-_ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
+SAMPLED_ROW, SAMPLED_TASK, SAMPLED_ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
+"""Columns of ``sampled_tasks``: the number of the row, of its task among those chosen, and the values that name the task."""
+
 _FIELDS = ("probe", "class", "completion", "task_id")
 
 
@@ -175,12 +177,17 @@ def audit(
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
-        source = _joined(open_rollouts(rollouts, reading_for(settled, loaded)), loaded, settled)
+        source = joined_tasks(open_rollouts(rollouts, reading_for(settled, loaded)), loaded, settled)
         warn(loaded)
         with engine_errors(source.files):
-            rows, tasks = _sampled(source, names_of(task), sample)
-            plan = Plan(loaded, tuple(rows.drop(_ROW, _AT, _ID).schema.items()), (), any_role=settled["any_role"])
-            tell(plan.refuse(rows.drop(_ROW, _AT, _ID).lazy()))
+            rows, tasks = sampled_tasks(source, names_of(task), sample)
+            plan = Plan(
+                loaded,
+                tuple(rows.drop(SAMPLED_ROW, SAMPLED_TASK, SAMPLED_ID).schema.items()),
+                (),
+                any_role=settled["any_role"],
+            )
+            tell(plan.refuse(rows.drop(SAMPLED_ROW, SAMPLED_TASK, SAMPLED_ID).lazy()))
             with closing_checks(loaded):
                 found = _probed(plan, rows, own)
     notes = [] if tasks == found.tasks else [f"{found.tasks:,} of {counted(tasks, 'task')}, evenly spaced"]
@@ -191,7 +198,8 @@ def _columns(verifiers: Sequence[VerifierSpec], present: Iterable[str] = ()) -> 
     return list(dict.fromkeys((*read_columns(verifiers, [*present]), *PROMPTS, *GOLDS)))
 
 
-def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: ScoreOptions) -> Rollouts:
+def joined_tasks(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: ScoreOptions) -> Rollouts:
+    """Return rollouts with the columns of their tasks, if there is a table of these."""
     if options["tasks"] is None:
         return source
     exact = exact_columns(verifiers)
@@ -204,7 +212,8 @@ def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
     return source.then(partial(join_tasks, tasks=whole, wanted=wanted, exact=exact), *notes)
 
 
-def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.DataFrame, int]:
+def sampled_tasks(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.DataFrame, int]:
+    """Return the rows of so many tasks, evenly spaced, with ``SAMPLED_ROW``, ``SAMPLED_TASK`` and ``SAMPLED_ID``; and the number of tasks."""
     frame, schema = source.frame, source.frame.collect_schema()
     for name in names:
         if name not in schema:
@@ -216,14 +225,20 @@ def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.
         raise InputError("The rollouts have no column `task_id` or `example_id`.", hint)
     keys = [HIDDEN + f"key{at}" for at in range(len(names))]
     keyed = frame.with_columns(exactly(name).alias(key) for name, key in zip(names, keys, strict=True))
-    numbered = keyed.with_row_index(_ROW).filter(pl.col(key).is_not_null() for key in keys)
-    firsts = numbered.group_by(keys).agg(pl.col(_ROW).min()).sort(_ROW).select(keys).collect(engine="streaming")
+    numbered = keyed.with_row_index(SAMPLED_ROW).filter(pl.col(key).is_not_null() for key in keys)
+    firsts = (
+        numbered.group_by(keys)
+        .agg(pl.col(SAMPLED_ROW).min())
+        .sort(SAMPLED_ROW)
+        .select(keys)
+        .collect(engine="streaming")
+    )
     if not (total := firsts.height):
         raise InputError("The rollouts have no task.", f"No row has a value in {' and '.join(names)}.")
     number = min(sample, total)
-    chosen = firsts[[at * total // number for at in range(number)]].with_row_index(_AT)
-    ident = pl.concat_str([pl.col(key).cast(pl.String) for key in keys], separator=",").alias(_ID)
-    rows = numbered.join(chosen.lazy(), on=keys).sort(_ROW).with_columns(ident).drop(keys).collect()
+    chosen = firsts[[at * total // number for at in range(number)]].with_row_index(SAMPLED_TASK)
+    ident = pl.concat_str([pl.col(key).cast(pl.String) for key in keys], separator=",").alias(SAMPLED_ID)
+    rows = numbered.join(chosen.lazy(), on=keys).sort(SAMPLED_ROW).with_columns(ident).drop(keys).collect()
     kind = rows.schema.get(COMPLETION)
     is_text = kind in (pl.String, pl.Null) or isinstance(kind, pl.Categorical | pl.Enum)
     return rows.cast({COMPLETION: pl.String}) if is_text else rows, total
@@ -284,24 +299,26 @@ class _Probed:
 
 
 def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probed:
-    inputs = rows.drop(_ROW, _AT, _ID)
-    results = plan.score(inputs).with_columns(rows[_AT], rows[_ROW])
+    inputs = rows.drop(SAMPLED_ROW, SAMPLED_TASK, SAMPLED_ID)
+    results = plan.score(inputs).with_columns(rows[SAMPLED_TASK], rows[SAMPLED_ROW])
     ranked = (
         results.filter(pl.col("reward").is_finite())
         .with_row_index("place")
-        .sort(["reward", _ROW], descending=[True, False])
+        .sort(["reward", SAMPLED_ROW], descending=[True, False])
     )
-    places = rows.select(_ROW).with_row_index("place")
-    best = ranked.drop("place").group_by(_AT, maintain_order=True).first().join(places, on=_ROW)
-    place_of = dict(best.select(_AT, "place").iter_rows())
-    firsts = rows.with_row_index("place").group_by(_AT, maintain_order=True).first().sort(_AT)["place"]
+    places = rows.select(SAMPLED_ROW).with_row_index("place")
+    best = ranked.drop("place").group_by(SAMPLED_TASK, maintain_order=True).first().join(places, on=SAMPLED_ROW)
+    place_of = dict(best.select(SAMPLED_TASK, "place").iter_rows())
+    firsts = (
+        rows.with_row_index("place").group_by(SAMPLED_TASK, maintain_order=True).first().sort(SAMPLED_TASK)["place"]
+    )
     briefs = tuple(
         task_of(row, None if at not in place_of else rows[COMPLETION][place_of[at]])
         for at, row in enumerate(inputs[firsts].iter_rows(named=True))
     )
     phrases = phrases_of(plan.verifiers)
     probes = [*probes_of(briefs, phrases)]
-    at_of = {name: at for at, name in enumerate(rows[firsts][_ID])}
+    at_of = {name: at for at, name in enumerate(rows[firsts][SAMPLED_ID])}
     for item in own:
         places_of = range(len(briefs)) if item.task is None else [at_of[item.task]] if item.task in at_of else []
         probes += [Probe(item.id, item.kind, at, item.text) for at in places_of]
@@ -314,7 +331,7 @@ def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probe
     frame = frame.with_columns(_completions(probes, inputs[COMPLETION], firsts, place_of))
     scored = plan.score(frame).with_columns(
         pl.Series(_PROBE, [order[probe.id] for probe in probes], dtype=pl.UInt32),
-        pl.Series(_AT, [probe.task for probe in probes], dtype=pl.UInt32),
+        pl.Series(SAMPLED_TASK, [probe.task for probe in probes], dtype=pl.UInt32),
     )
     unknown = tuple(item.task for item in own if item.task is not None and item.task not in at_of)
     return _Probed(plan.verifiers, phrases, briefs, results, scored, {name: kinds[name] for name in order}, unknown)
@@ -366,8 +383,8 @@ def _audited(found: _Probed, gates: _Gates, notes: Sequence[str]) -> Audit:
     reward = pl.col("reward")
     # the mean of three 0.1 is not 0.1, and 0.1 does not beat it
     mean = reward.mean().clip(reward.min(), reward.max())
-    by_task = found.real.group_by(_AT).agg(real_mean=mean, real_best=reward.max())
-    scored = found.scored.join(by_task, on=_AT, how="left", maintain_order="left")
+    by_task = found.real.group_by(SAMPLED_TASK).agg(real_mean=mean, real_best=reward.max())
+    scored = found.scored.join(by_task, on=SAMPLED_TASK, how="left", maintain_order="left")
     outer = {id(spec) for verifier in found.verifiers for spec in verifier.checks}
     deciding = [name for name, _, spec in checks_named(found.verifiers) if id(spec) in outer]
     probes = tuple(
@@ -446,7 +463,7 @@ def _bypasses(found: _Probed, columns: Mapping[str, str]) -> Iterable[dict[str, 
         for check in (*fixed, *found.phrases.by_task):
             hidden = [
                 any(hide(phrase) != phrase for phrase in fixed.get(check, found.briefs[at].forbidden))
-                for at in rows[_AT]
+                for at in rows[SAMPLED_TASK]
             ]
             tried = rows.filter(pl.Series(hidden, dtype=pl.Boolean))[columns[check]].drop_nulls()
             if through := int((tried == 1.0).sum()):

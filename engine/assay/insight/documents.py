@@ -1,5 +1,6 @@
 """Answers to questions about results, as documents; each function takes the ``as_json()`` of an answer."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,6 +112,51 @@ def suspects_document(suspects: _Data) -> Document:
     table = [Table(columns, rows, spare=("passes", "rows"))] if rows else []
     notes = [f"note: {note}" for note in suspects["notes"]]
     return Document("assay suspects", [Lines(head), *table, *([Lines(notes)] if notes else [])])
+
+
+_WORDS = {"form": "forms, which have to pass", "near": "near misses, which have to fail"}
+
+
+def forge_document(forge: _Data) -> Document:
+    """Return what checks make of golds: those refused as they stand, forms refused, near misses accepted, and probes that pass."""
+    blocks: _Blocks = [Lines([forge["headline"]])]
+    if forge["unread"]:
+        rows = [[item["check"], count(item["row"]), _text(item["completion"])] for item in forge["unread"][:_SHOWN]]
+        more = len(forge["unread"]) - len(rows)
+        rows += [["…", "", f"{more:,} more"]] if more else []
+        blocks.append(Table({"golds refused as they stand": False, "row": True, "text": False}, rows))
+    smallest = {(item["check"], item["class"], item["form"]): item for item in forge["smallest"]}
+    for kind, words in _WORDS.items():
+        rows = [
+            [
+                rate["check"],
+                rate["form"],
+                f"{count(rate['wrong'])} of {count(rate['of'])}",
+                interval((rate["low"], rate["high"]), of_shares=True),
+                _text(smallest[rate["check"], kind, rate["form"]]["completion"]),
+            ]
+            for rate in forge["rates"]
+            if rate["class"] == kind and rate["wrong"]
+        ]
+        wrong = "refused" if kind == "form" else "accepted"
+        columns = {"check": False, "form": False, wrong: True, "of all": True, "for example": False}
+        blocks.append(
+            Table(columns, rows, words, spare=("of all",)) if rows else Lines([f"no {wrong} {words.split(',')[0]}"])
+        )
+    lines = [
+        f"{item['check']} passes {item['probe']} of audit on {count(item['passes'])} of {counted(item['of'], 'row')}"
+        for item in forge["probes"]
+        if item["passes"]
+    ]
+    lines += [f"note: {note}" for note in forge["notes"]] + [
+        f"exceeded: {line}" for line in forge["limits"]["exceeded"]
+    ]
+    return Document("assay forge", [*blocks, *([Lines(lines)] if lines else [])])
+
+
+def _text(completion: Any) -> str:
+    text = completion if isinstance(completion, str) else json.dumps(completion, ensure_ascii=False)
+    return label(json.dumps(text, ensure_ascii=False)[1:-1] if "\n" in text else text)
 
 
 def alerts_document(alerts: _Data) -> Document:

@@ -1,0 +1,214 @@
+"""The cases of a check's golds, by its type."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.checks.golds import GoldCheck
+from assay.insight.evidence.reader import CheckReader
+from assay.insight.forging.made import Made, Wrap
+from assay.insight.forging.numbers import decimal_of, number_cases
+from assay.insight.forging.texts import choice_cases, list_cases, phrase_cases
+from assay.insight.forging.values import call_cases, calls_of, json_cases
+
+_Cases = Iterator[Made] | None
+
+
+def is_forged(reader: CheckReader) -> bool:
+    """Return whether cases are made for a check: its golds come from rows, and its type has forms."""
+    has_golds = isinstance(reader.check, GoldCheck) and bool(reader.check.brought.references)
+    return has_golds and reader.type in _CASES and (reader.type != "similarity" or reader.spec.threshold is not None)
+
+
+def text_of(gold: Any) -> str:
+    """Return a gold as text."""
+    return gold if isinstance(gold, str) else json.dumps(gold, ensure_ascii=False, default=str)
+
+
+def cases_of(reader: CheckReader, golds: Sequence[Any], wrap: Wrap) -> _Cases:
+    """Return the cases of the first of a row's golds, without near misses that are forms of another; None if it has no cases."""
+    flat = [item for gold in golds for item in (gold if isinstance(gold, list) and reader.type in _PHRASES else [gold])]
+    if not flat or (reader.type == "contains_all" and len(flat) > 1):
+        return None
+    first, *others = (_CASES[reader.type](reader.bare.params, gold, wrap) for gold in flat)
+    if first is None:
+        return None
+    right = [made.completion for cases in others if cases is not None for made in cases if made.kind == "form"]
+    return (made for made in first if made.kind == "form" or made.completion not in right)
+
+
+def _numbers(params: Any, gold: Any, wrap: Wrap) -> _Cases:
+    decimal = decimal_of(gold)
+    if decimal is None:
+        return None
+    tolerances = {"rel_tol": params.rel_tol, "abs_tol": params.abs_tol}
+    return number_cases(decimal, wrap, is_latex=False, at=params.at, **tolerances)
+
+
+def _math(_: Any, gold: Any, wrap: Wrap) -> _Cases:
+    decimal = decimal_of(gold)
+    return None if decimal is None else number_cases(decimal, wrap, is_latex=True)
+
+
+def _phrases(params: Any, gold: Any, wrap: Wrap) -> _Cases:
+    text = str(gold)
+    return phrase_cases(text, wrap, is_cased=bool(getattr(params, "case_sensitive", True))) if text.strip() else None
+
+
+def _choices(params: Any, gold: Any, wrap: Wrap) -> _Cases:
+    letters, text = params.letters.upper(), str(gold).strip().upper()
+    if text not in letters:
+        at = int(text) - params.base if text.lstrip("-").isdigit() else -1
+        text = letters[at] if 0 <= at < len(letters) else ""
+    return choice_cases(text, letters, wrap) if len(text) == 1 else None
+
+
+def _json(params: Any, gold: Any, wrap: Wrap) -> _Cases:
+    value = parsed(gold)
+    if value is None:
+        return None
+    cases = json_cases(value, wrap, subset=params.score == "subset", ordered=params.lists == "ordered")
+    allowed = {"number_changed"} if params.rel_tol or params.abs_tol else set()
+    allowed |= {"string_cut"} if params.strings is not None else set()
+    return (made for made in cases if made.kind == "form" or not (made.form in allowed or params.ignore))
+
+
+def _calls(params: Any, gold: Any, wrap: Wrap) -> _Cases:
+    calls = calls_of(parsed(gold))
+    if calls is None or params.arguments == "bfcl":
+        return None
+    options = {"how": params.arguments, "written": params.format, "free": (*params.ignore, *params.defaults)}
+    return call_cases(calls, wrap, same=params.order == "same", **options)
+
+
+def _lists(params: Any, gold: Any, wrap: Wrap) -> _Cases:
+    items = gold if isinstance(gold, list) else str(gold).split(params.sep)
+    how = "multiset" if params.as_ == "f1" else params.as_
+    return list_cases([str(item).strip() for item in items], params.sep, how, wrap)
+
+
+def is_texts(value: Any) -> bool:
+    """Return whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def parsed(gold: Any) -> Any:
+    """Return the value of a gold that may be JSON text; None for another text."""
+    if not isinstance(gold, str):
+        return gold
+    try:
+        return json.loads(gold)
+    except (ValueError, RecursionError):
+        return None
+
+
+_PHRASES = ("equals", "contains", "contains_any", "contains_all", "starts_with", "ends_with", "similarity")
+
+_CASES: Mapping[str, Callable[[Any, Any, Wrap], _Cases]] = {
+    "number": _numbers,
+    "math": _math,
+    **dict.fromkeys(_PHRASES, _phrases),
+    "choice": _choices,
+    "json_match": _json,
+    "tool_calls": _calls,
+    "list_equals": _lists,
+}
+
+FORMS: Mapping[str, None] = dict.fromkeys(
+    (
+        *(
+            "plain",
+            "thousands",
+            "latex_thousands",
+            "thin_thousands",
+            "narrow_thousands",
+            "trailing_zero",
+            "plus",
+            "currency",
+        ),
+        *(
+            "latex_currency",
+            "minus_sign",
+            "unit",
+            "full_stop",
+            "bold",
+            "code",
+            "quotes",
+            "dollars",
+            "parens",
+            "text",
+            "equation",
+        ),
+        *(
+            "sentence",
+            "padded",
+            "full_width",
+            "exponent",
+            "times",
+            "frac",
+            "dfrac",
+            "slash",
+            "upper",
+            "lower",
+            "swapped_case",
+        ),
+        *(
+            "paren",
+            "dot",
+            "close",
+            "boxed",
+            "answer_is",
+            "answer",
+            "bold_answer",
+            "option",
+            "reversed_keys",
+            "indented",
+            "tabs",
+        ),
+        *(
+            "escaped",
+            "floats",
+            "reversed_arguments",
+            "tags",
+            "json",
+            "python",
+            "reversed_calls",
+            "tight",
+            "reversed",
+            "repeated",
+        ),
+        *("off_by_one", "last_digit", "first_digit", "dropped_digit", "transposed", "extra_digit", "sign", "shift_up"),
+        *(
+            "shift_down",
+            "several_first",
+            "several_last",
+            "corrected",
+            "reasoning_only",
+            "letter",
+            "doubled",
+            "dropped",
+            "negated",
+        ),
+        *(
+            "missing_key",
+            "extra_key",
+            "renamed_key",
+            "swapped_values",
+            "number_changed",
+            "number_as_string",
+            "string_cut",
+        ),
+        *(
+            "string_nulled",
+            "boolean_flipped",
+            "boolean_as_number",
+            "list_reversed",
+            "list_cut",
+            "truncated",
+            "other_name",
+        ),
+        *("missing_argument", "extra_argument", "changed_argument", "missing_call", "repeated_call", "missing_item"),
+        *("extra_item", "changed_item"),
+    )
+)
+"""The names of all forms and near misses, for ``skip``."""
