@@ -143,6 +143,7 @@ ABOUT_RESULTS = {
     ),
     "groups": (["--k", TEXTS], ["--by", TEXTS], ["--vote", TEXTS], ["--eps", TEXTS], ["--group", ("task_id", *TEXTS)]),
     "report": (["--by", TEXTS], ["--examples", TEXTS], ["--format", ("html", "md", "json", *TEXTS)], ["--no-text"]),
+    "forge": (["--rollouts", ("rows.jsonl", "folder", "/dev/zero")], ["--skip", ("bold", *TEXTS)], ["--sample", TEXTS]),
     "audit": (["--sample", TEXTS], ["--probe", ("bad.jsonl", "fifo.jsonl", "v.json")], ["--max-free", TEXTS]),
     "show": (
         ["--where", (*TEXTS, "reward < 1")],
@@ -262,10 +263,10 @@ def _score(rng, drawn):
 
 def _about_results(rng, drawn):
     (command,) = drawn.arguments
-    sources = (
-        [_spec(rng), _input(rng)] if command == "audit" else [_result(rng) for _ in range(1 + (command == "diff"))]
-    )
-    drawn.arguments += sources
+    if command in ("audit", "forge"):
+        drawn.arguments += [_spec(rng), *(["--golds"] if command == "forge" else []), _input(rng)]
+    else:
+        drawn.arguments += [_result(rng) for _ in range(1 + (command == "diff"))]
     drawn.arguments += ["--rollouts", "rows.jsonl"] if command == "verify" and rng.random() < 0.6 else []
     options = [*ABOUT_RESULTS[command], ["--json"], ["--bogus"]]
     options += [["--out", rng.choice(["o.md", "o.html", "o.json", "held/", "old.parquet", "no/o.md", "o.txt"])]] * (

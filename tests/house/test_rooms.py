@@ -67,6 +67,7 @@ ROOMS = (
         "insight.charts",
         "insight.evidence",
         "insight",
+        "insight.forging",
         "insight.golds",
         "insight.testing",
         "insight.findings",

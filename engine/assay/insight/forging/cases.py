@@ -1,14 +1,14 @@
 """The cases of a check's golds, by its type."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.checks.golds import GoldCheck
 from assay.insight.evidence.reader import CheckReader
 from assay.insight.forging.made import Made, Wrap
 from assay.insight.forging.numbers import decimal_of, number_cases
-from assay.insight.forging.texts import choice_cases, list_cases, phrase_cases
+from assay.insight.forging.texts import choice_cases, list_cases, phrase_cases, phrase_of
 from assay.insight.forging.values import call_cases, calls_of, json_cases
 
 _Cases = Iterator[Made] | None
@@ -34,7 +34,15 @@ def cases_of(reader: CheckReader, golds: Sequence[Any], wrap: Wrap) -> _Cases:
     if first is None:
         return None
     right = [made.completion for cases in others if cases is not None for made in cases if made.kind == "form"]
-    return (made for made in first if made.kind == "form" or made.completion not in right)
+    own, searches = phrase_of(str(flat[0])), reader.type in _SEARCHED
+    phrases = {phrase_of(str(gold)) for gold in flat[1:]} - {own, ""} if searches else set()
+    return (made for made in first if made.kind == "form" or not (made.completion in right or _has(made, phrases)))
+
+
+def _has(made: Made, phrases: Collection[str]) -> bool:
+    """Return whether another gold stands in a near miss."""
+    text = phrase_of(str(made.completion))
+    return any(phrase in text for phrase in phrases)
 
 
 def _numbers(params: Any, gold: Any, wrap: Wrap) -> _Cases:
@@ -102,7 +110,8 @@ def parsed(gold: Any) -> Any:
         return None
 
 
-_PHRASES = ("equals", "contains", "contains_any", "contains_all", "starts_with", "ends_with", "similarity")
+_SEARCHED = ("contains", "contains_any", "contains_all", "starts_with", "ends_with")
+_PHRASES = ("equals", *_SEARCHED, "similarity")
 
 _CASES: Mapping[str, Callable[[Any, Any, Wrap], _Cases]] = {
     "number": _numbers,

@@ -60,6 +60,7 @@ class Forge(Displayed):
         probes: For each check, on how many rows ``of`` those tried texts of ``audit`` pass: ``check``, ``probe``, ``passes``, ``of``.
         limits: The limits given, and in ``exceeded`` what is said of those that are exceeded.
         notes: What the user should know.
+        tests: ``smallest`` as ``tests:`` of the spec, with what should be; none for several verifiers.
     """
 
     golds: int
@@ -71,7 +72,6 @@ class Forge(Displayed):
     limits: dict[str, Any]
     notes: tuple[str, ...]
     tests: tuple[dict[str, Any], ...]
-    """``smallest`` as ``tests:`` of the spec, with what should be; none for several verifiers."""
 
     @property
     def exceeded(self) -> tuple[str, ...]:
@@ -161,7 +161,8 @@ def _rows(source: Rollouts, sample: int) -> tuple[pl.DataFrame, int]:
     """Return the rows of sampled tasks and how many tasks there are; without a column of tasks, each row is a task."""
     if {TASK_ID, "example_id"} & {*source.frame.collect_schema()}:
         return sampled_tasks(source, (), sample)
-    frame = source.frame.with_row_index(_EVERY_ROW)
+    # NOTE: a scan of a file of lines that is asked for no column but the numbers of rows gives no rows
+    frame = source.frame.collect(engine="streaming").with_row_index(_EVERY_ROW).lazy()
     rows, tasks = sampled_tasks(replace(source, frame=frame), (_EVERY_ROW,), sample)
     return rows.drop(_EVERY_ROW), tasks
 
@@ -368,7 +369,8 @@ class _Forging:
         row = self.golds[case.place]
         given = {name: row.get(name) for name in read_columns((verifier,)) if name != COMPLETION}
         passes = (case.made.kind == "form") is not spec.negate
-        is_graded = spec.check is not None and spec.check.graded and spec.threshold is None
+        reader = reader_of(spec)
+        is_graded = reader is not None and reader.bare.graded and spec.threshold is None
         low = {"min": 1e-6} if spec.negate else {"max": 1 - 1e-6}
         wrong = low if is_graded and case.made.kind == "near" else float(passes)
         return {
