@@ -116,7 +116,7 @@ def test_the_listing_has_all_that_a_spec_can_name():
     assert names["group"] == [group.type for group in GROUPS]
     assert names["scorer"] == ["grader", "function", "row_verifier", "spec"]
     assert names["step"] == [step.name for step in STEP_TYPES]
-    assert names["normalizer"] == [*NORMALIZERS, "lmEval"]
+    assert names["normalizer"] == [*NORMALIZERS, "minerva", "lmEval"]
     assert sum(map(len, by_kind.values())) == len(listing())
     assert all(entry["summary"].endswith(".") for entry in listing())
     assert all(param["description"] for entry in listing() for param in entry["params"])
