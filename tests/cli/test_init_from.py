@@ -53,6 +53,8 @@ def test_the_spec_loads_and_the_command_works(tmp_path, monkeypatch, name, suffi
     assert done.exit_code == 0, done.output
     assert assay.load_verifier("v.yaml", strict=True).warnings == ()
     assert word in Path("v.yaml").read_text()
+    tests = assay.run_tests("v.yaml")
+    assert (len(tests.tests), tests.failed) == (2, False)
     commands = [line.split(maxsplit=1)[1] for line in done.stderr.splitlines() if line.startswith("  assay ")]
     assert [command.split()[0] for command in commands] == ["check", "score"]
     for command in commands:

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from cases import ON_ROW, QUIZ, QUIZ_ROLLOUTS, SPECS
+from cases import ON_ROW, QUIZ, QUIZ_ROLLOUTS, ROOT, SPECS
 from goldens import golden
 
 import assay
@@ -139,3 +139,16 @@ def test_an_empty_answer_earns_little(spec):
     assert probes["best_real"]["pass_share"] >= 0.5
     assert probes["empty"]["mean_reward"] <= 0.2  # of travel-desk, two tasks in ten need no call
     assert probes["empty"]["pass_share"] <= 0.2
+
+
+TESTED = sorted(path for ending in ("json", "yaml", "toml") for path in (ROOT / "specs").glob(f"*/*.{ending}"))
+
+
+@pytest.mark.parametrize("spec", TESTED, ids=lambda path: path.stem)
+def test_the_tests_of_a_sample_pass_and_notice_changes(spec):
+    verifier = assay.load_verifier(spec)
+    if any("is not installed" in warning or "pip install" in warning for warning in verifier.warnings):
+        pytest.skip(verifier.warnings[0])
+    found = assay.run_tests(spec, mutants=True)
+    assert not found.failed, found.document().markdown()
+    assert found.score >= 0.8, found.document().markdown()

@@ -10,6 +10,7 @@ import polars as pl
 
 from assay.compiling.columns import reading_for
 from assay.errors import UsageError, listed
+from assay.expressions.mixed import untyped
 from assay.expressions.shared_columns import not_hidden
 from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION
@@ -35,6 +36,8 @@ _GOLDS = (
 _NOT_EMPTY = {"id": "not-empty", "type": "min_length", "value": 1, "on": "strip"}
 _MOST = 0.5
 """Share of the rows in which a step has to find something."""
+_LONGEST = 4_000
+"""Longest row that is written as a test, in characters."""
 _NUMBER = re.compile(r"[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?%?")
 _STEPS: Sequence[Sequence[Any]] = (
     [{"tag": "answer"}],
@@ -66,11 +69,15 @@ def draft(source: Any, ident: str) -> Draft:
     golds = [] if gold is None else _texts(frame[gold])
     checks = [_NOT_EMPTY] if gold is None else _gold_checks(frame, gold, golds)
     notes = (f"gold: {gold}" if gold else f"no column of golds: {listed(not_hidden(frame.columns))}",)
+    tests = _tests(frame, checks, gold)
     lines = [
         "# What the reward of these rollouts may be: look at it, then change it. `assay checks` lists the check types.",
         f"id: {json.dumps(ident)}",
         "checks:",
         *(f"  - {as_flow(check)}" for check in checks),
+        *(["# What it makes of two rows, for `assay test`: change what you would not say yourself."] if tests else []),
+        *(["tests:"] if tests else []),
+        *(f"  - {as_flow(test)}" for test in tests),
     ]
     return Draft("\n".join(lines) + "\n", mapping, notes)
 
@@ -122,6 +129,20 @@ def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[d
     if kind == "number":
         return [candidates[-1]]
     return [{"id": "answer", "type": "contains", "value": value, **shared}]
+
+
+def _tests(frame: pl.DataFrame, checks: Sequence[Mapping[str, Any]], gold: str | None) -> list[dict[str, Any]]:
+    """Return two rows as tests, the shortest that passes and the shortest that fails; others where there is only one kind."""
+    columns = [name for name in (COMPLETION, gold) if name is not None]
+    rows = [{name: untyped(value) for name, value in row.items()} for row in frame.select(columns).to_dicts()]
+    texts = {as_flow(row): row for row in rows if row[COMPLETION] is not None}
+    rows = [texts[text] for text in sorted(texts, key=len) if len(text) <= _LONGEST]
+    rows += [{**row, COMPLETION: ""} for row in rows[:1] if row[COMPLETION] != ""]
+    verdicts = score(rows, {"id": "probe", "checks": [*checks]}, lenient=True)["passed"].to_list() if rows else []
+    kinds = [verdicts.index(verdict) for verdict in (True, False) if verdict in verdicts]
+    others = [at for at in range(len(rows)) if at not in kinds]
+    words = {True: "pass", False: "fail", None: "unscored"}
+    return [{"given": rows[at], "expect": words[verdicts[at]]} for at in [*kinds, *others][:2]]
 
 
 def _share_found(frame: pl.DataFrame, steps: Sequence[Any]) -> float:

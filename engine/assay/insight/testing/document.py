@@ -39,6 +39,9 @@ def tests_document(data: _Data) -> Document:
 _WORDS = {"killed": "killed", "seen": "seen", "survives": "survive", "undecided": "undecided"}
 
 
+_VERDICTS = {"pass": "passes, then fails", "fail": "fails, then passes"}
+
+
 def _mutants(spec: str, data: _Data) -> Iterator[str]:
     """Yield a line for each mutant of a spec that shows and no test kills, then how many there are of each kind."""
     mutants = [mutant for mutant in data["mutants"] if mutant["spec"] == spec]
@@ -49,10 +52,11 @@ def _mutants(spec: str, data: _Data) -> Iterator[str]:
             before, after = (
                 "none" if mutant[side] is None else plain_number(mutant[side]) for side in ("before", "after")
             )
+            told = f"reward {before}, then {after}"
+            if before == after:  # the verdict differs
+                told = f"reward {before} {_VERDICTS.get(mutant['case']['expect'], '')}".strip()
             text = "null" if mutant["text"] is None else quoted(mutant["text"])
-            yield printable(
-                f"{mutant['outcome'].upper()} {spec}: {name}{where}: reward {before}, then {after}, on {text}"
-            )
+            yield printable(f"{mutant['outcome'].upper()} {spec}: {name}{where}: {told}, on {text}")
     counts = [
         f"{number} {word}" for kind, word in _WORDS.items() if (number := sum(m["outcome"] == kind for m in mutants))
     ]
