@@ -65,6 +65,24 @@ def test_long_answers_are_not_searched(length):
     assert near(first, "18") == ("begins" if length <= 2_000 else None)
 
 
+@pytest.mark.parametrize(
+    ("answer", "relation"),
+    [
+        ("(18) {} 7", "begins"),
+        ("7 18 {}", None),
+        ("x 18 {}", None),
+        ("7 {} **18.0**.", "ends"),
+        ("7 {} 18 7", None),
+        ("7 {} 5.18", None),
+        ("7 {} a18", None),
+        ("1e999 {} \\boxed{{18}}", "ends"),
+        ("{}", None),
+    ],
+)
+def test_of_the_numbers_of_a_long_answer_the_first_and_the_last_count(answer, relation):
+    assert near(answer.format("18 words " * 50 if "{} " in answer else "words " * 50), "18") == relation
+
+
 def test_hostile_texts_run_through():
     texts = [*hostile_texts(16)]
     assert {near(read, gold) for read in texts for gold in texts} <= {None, *RELATIONS}

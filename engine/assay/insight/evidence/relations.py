@@ -133,9 +133,23 @@ def _relation_of_numbers(one: _Forms, gold: _Forms) -> str | None:
 def _around(read: str, folded_read: str, gold: _Forms) -> str | None:
     if len(read) > _LONGEST or not gold.inner:
         return None
+    if gold.value is not None and len(read) > _LONGEST_CONTAINING:
+        return _at_an_end(folded_read, gold.value)
     places = [*(bounded(folded_read, gold.inner) if gold.value is None else _numbers(folded_read, gold.value))]
     if any(not unwrapped(folded_read[:start]) for start, _ in places):
         return "begins"
     if any(not unwrapped(folded_read[end:]) for _, end in places):
         return "ends"
     return "contains" if places and len(read) <= _LONGEST_CONTAINING else None
+
+
+def _at_an_end(text: str, value: float) -> str | None:
+    """Return how a text begins or ends with a number: only its first and its last can have no other beside them."""
+    (start, _), first = next(numbers_in(text), ((0, 0), None))
+    if first == value and not unwrapped(text[:start]):
+        return "begins"
+    last = 1 + max(map(text.rfind, _DIGITS))
+    if unwrapped(text[last:]):
+        return None
+    at = text.rfind(" ", 0, last) + 1  # a number has no blank but before it
+    return "ends" if any(at + end == last and other == value for (_, end), other in numbers_in(text[at:])) else None
