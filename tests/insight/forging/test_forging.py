@@ -250,3 +250,17 @@ def test_frames_and_lists_in_json_text():
     assert not found.unread
     assert found.cases[0]["completion"] == "red, green"
     assert "list_equals splits it" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("spec", "golds", "message"),
+    [
+        (number(), [], "The golds have no row"),
+        (number(), [{"answer": None}], "No check has a gold"),
+        ({"checks": [{"type": "min_length", "value": 3}]}, [{"answer": 1}], "golds come from rows"),
+        ({"checks": [{"type": "equals", "value": "yes"}]}, [{"answer": 1}], "golds come from rows"),
+    ],
+)
+def test_says_why_there_is_nothing_to_forge(spec, golds, message):
+    with pytest.raises(InputError, match=message):
+        assay.forge(spec, golds)

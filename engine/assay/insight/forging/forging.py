@@ -162,8 +162,10 @@ def _rows(source: Rollouts, sample: int) -> tuple[pl.DataFrame, int]:
     if {TASK_ID, "example_id"} & {*source.frame.collect_schema()}:
         return sampled_tasks(source, (), sample)
     # NOTE: a scan of a file of lines that is asked for no column but the numbers of rows gives no rows
-    frame = source.frame.collect(engine="streaming").with_row_index(_EVERY_ROW).lazy()
-    rows, tasks = sampled_tasks(replace(source, frame=frame), (_EVERY_ROW,), sample)
+    frame = source.frame.collect(engine="streaming").with_row_index(_EVERY_ROW)
+    if frame.is_empty():
+        raise InputError("The golds have no row.")
+    rows, tasks = sampled_tasks(replace(source, frame=frame.lazy()), (_EVERY_ROW,), sample)
     return rows.drop(_EVERY_ROW), tasks
 
 
@@ -250,7 +252,8 @@ class _Forging:
             probes += self._probes(name, verifier, spec) if own or plain else []
             tests += [self._test(verifier, spec, case) for case in _smallest(own)]
         if not (cases or unread):
-            raise InputError("No check has a gold that cases can be made of.", "\n".join(self.notes[:5]))
+            hint = "Cases are made for checks whose golds come from rows, such as value: {column: answer}."
+            raise InputError("No check has a gold that cases can be made of.", "\n".join([*self.notes[:5], hint]))
         named = [{"check": name, **self._described(case)} for name, case in cases]
         by_check = dict.fromkeys(name for name, _ in cases)
         smallest = tuple(
