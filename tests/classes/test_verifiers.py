@@ -130,13 +130,13 @@ def test_a_decorator_without_a_name_says_how():
         (
             "kind: echo\nchecks: []\n",
             [
-                "$.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params."
+                "$.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params, tests."
             ],
         ),
         (
             "kind: native\nparams: {}\n",
             [
-                "$.params (line 2): unknown field `params`. Known: id, name, description, version, kind, passThreshold, combine, range, checks.",
+                "$.params (line 2): unknown field `params`. Known: id, name, description, version, kind, passThreshold, combine, range, checks, tests.",
                 "$ (line 1): a verifier needs `checks`, a list of at least one",
             ],
         ),

@@ -38,7 +38,7 @@ PROBLEMS = (
     (["strip", 5], (1,), "expected the name of a step or an object, got a number (5)"),
     ([{"tag": "a", "after": "b"}], (0,), "`tag` and `after` are two steps; write them as two items of the list"),
     ({"after": "x", "too": "end"}, ("too",), "unknown option `too` of `after`. Did you mean `to`?"),
-    ({"boxed": {"at": "first"}}, ("boxed", "at"), "unknown option `at` of `boxed`. Known: notFound."),
+    ({"boxed": {"at": "first"}}, ("boxed", "at"), "unknown option `at` of `boxed`. Known: style, notFound."),
     ({"boxed": 1}, ("boxed",), "`boxed` takes no value, got a number (1); write `boxed` alone"),
     ("tag", (), "`tag` needs `name`: write {tag: …}"),
     ({"replace": {"old": "a"}}, ("replace",), "`replace` needs `new`: write {replace: {new: …}}"),

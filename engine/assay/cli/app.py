@@ -190,7 +190,8 @@ def _print_version(*, value: bool) -> None:
         from assay.kernel.library import kernel_state
 
         with _reported_errors():
-            typer.echo(f"assay {__version__} (polars {pl.__version__}, {kernel_state()})")
+            kernel = kernel_state()
+        typer.echo(f"assay {__version__} (polars {pl.__version__}, {kernel})")
         raise typer.Exit
 
 

@@ -132,7 +132,8 @@ class _Reader:
                 given[field] = option, where
         if value is not None:
             if not kind.shorthand:
-                hint = f"write `{kind.name}` alone" if not kind.Params.model_fields else f"write {{{kind.name}: {{…}}}}"
+                needed = any(option.is_required() for option in kind.Params.model_fields.values())
+                hint = f"write {{{kind.name}: {{…}}}}" if needed else f"write `{kind.name}` alone"
                 self.problem(place, f"`{kind.name}` takes no value, got {named(value)}; {hint}")
             elif kind.shorthand in given:
                 self.problem(
