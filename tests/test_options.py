@@ -18,6 +18,7 @@ from assay.options import (
     AuditOptions,
     BatchOptions,
     BenchOptions,
+    CalibrateOptions,
     DiffOptions,
     ExportOptions,
     FileOptions,
@@ -43,7 +44,7 @@ FUNCTIONS = {
     bench: BenchOptions,
 }  # fmt: skip
 INSIGHT = {
-    assay.audit: AuditOptions, assay.diff: DiffOptions, assay.export: ExportOptions, assay.groups: GroupsOptions, assay.report: ReportOptions, assay.Report.html: PageOptions,
+    assay.audit: AuditOptions, assay.calibrate: CalibrateOptions, assay.diff: DiffOptions, assay.export: ExportOptions, assay.groups: GroupsOptions, assay.report: ReportOptions, assay.Report.html: PageOptions,
     assay.show: ShowOptions, assay.Tripwires: TripwireOptions, assay.verify: VerifyOptions, assay.whatif: WhatIfOptions,
 }  # fmt: skip
 """Functions whose signatures list their options: only the type and the default are written there once more."""

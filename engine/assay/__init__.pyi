@@ -33,6 +33,8 @@ from assay.errors import UsageError as UsageError
 from assay.expressions.shared_columns import text as text
 from assay.insight.auditing import Audit as Audit
 from assay.insight.auditing import audit as audit
+from assay.insight.calibration.calibrating import Calibration as Calibration
+from assay.insight.calibration.calibrating import calibrate as calibrate
 from assay.insight.diffing import Diff as Diff
 from assay.insight.diffing import diff as diff
 from assay.insight.evidence.evidence import CheckEvidence as CheckEvidence

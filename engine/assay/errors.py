@@ -63,9 +63,11 @@ SWITCHES = (
         "lengths",
         "lenient",
         "outcome",
+        "mutants",
         "overwrite",
         "raw_csv",
         "reuse_code",
+        "suggest",
         "seal",
     ),
     *("skip_bad_files", "strict", "verify_checksums"),
@@ -76,6 +78,7 @@ _MAPPINGS = ("mapping", "storage_options", "weights")
 
 KEYWORDS = {
     "advantage-option": "advantage_options",
+    "for": "metric",
     "map": "mapping",
     "part-size": "part_bytes",
     "probe": "probes",
@@ -84,6 +87,7 @@ KEYWORDS = {
     "spec": "verifiers",
     "storage-option": "storage_options",
     "threshold": "pass_threshold",
+    "with": "predictor",
 }
 """Keywords of options that have another name in Python."""
 

@@ -792,6 +792,55 @@ class SuspectsOptions(TypedDict, total=False):
     limit: Annotated[int, _OWN("Golds to list.", default=50, parse=_SOME_ROWS, metavar="N")]
 
 
+class CalibrateOptions(TypedDict, total=False):
+    """Options of what labels say of verdicts."""
+
+    on: Annotated[
+        Sequence[str] | str | None,
+        _NAMES(
+            "Columns that tell a row.",
+            shown_default="row, its number",
+            python="Columns of the labels that tell a row; by default ``row``, its number.",
+        ),
+    ]
+    next: Annotated[
+        int,
+        _OWN(
+            "List N rows to label next.",
+            default=0,
+            parse=_number(" of rows, at least 0", lambda value: value >= 0, int),
+            metavar="N",
+        ),
+    ]
+    metric: Annotated[
+        str,
+        _OWN(
+            "Metric whose interval the rows to label next narrow most.",
+            default="f1",
+            flag="--for",
+            metavar="precision|recall|f1|kappa|base_rate|accuracy",
+            parse=_one_of("precision", "recall", "f1", "kappa", "base_rate", "accuracy"),
+        ),
+    ]
+    predictor: Annotated[
+        str | None,
+        _OWN(
+            "Column of another judge, which narrows the intervals where it agrees with the labels.",
+            flag="--with",
+            metavar="COLUMN",
+        ),
+    ]
+    suggest: Annotated[
+        bool, _OWN("Look for a threshold and a weight that agree better with the labels.", default=False)
+    ]
+    min_precision: Annotated[float | None, _OWN("With --suggest: least precision.", metavar="X", parse=_FINITE)]
+    pass_threshold: Annotated[
+        float | None,
+        _OWN("Reward that passes.", shown_default="that of the spec", metavar="REWARD", parse=_FINITE),
+    ]
+    seed: Annotated[int, _OWN("Seed of the draws.", default=0, metavar="N")]
+
+
 class GroupsOptions(TypedDict, total=False):
     """Options of the rollouts of each task together."""
 

@@ -152,6 +152,14 @@ ABOUT_RESULTS = {
         ["--row", TEXTS],
         ["--failed", TEXTS],
     ),
+    "calibrate": (
+        ["--next", ("2", *TEXTS)],
+        ["--labels", ("v.json", "r.parquet", "fifo.json", "empty.yaml", "folder")],
+        ["--on", ("task_id", *TEXTS)],
+        ["--for", ("kappa", *TEXTS)],
+        ["--with", ("reward", "completion", *TEXTS)],
+        ["--suggest"],
+    ),
     "suspects": (["--answer", ("contains", "completion", "reward", *TEXTS)], ["--limit", TEXTS]),
     "tripwire": (
         ["--by", ("task_id", *TEXTS)],

@@ -66,6 +66,7 @@ COMMANDS = {
     "whatif out": ["whatif", "y.parquet", "--threshold", "0.5", "--out", "w.parquet", "--overwrite"],
     "groups": ["groups", "y.parquet"],
     "suspects": ["suspects", "y.parquet", "--answer", "answer"],
+    "calibrate": ["calibrate", "y.parquet", "--next", "2", "--suggest"],
     "tripwire": ["tripwire", "y.parquet", "--warn-only"],
     "audit": ["audit", "v.json", "y.parquet", "--map", "completion=feedback", "--sample", "2"],
     "reuse": [

@@ -69,6 +69,7 @@ ROOMS = (
         "insight",
         "insight.forging",
         "insight.golds",
+        "insight.calibration",
         "insight.testing",
         "insight.findings",
         "insight.reports",

@@ -41,6 +41,7 @@ _COMMANDS = {
     "explain": "specs:explain",
     "audit": "results:audit",
     "bench": "scoring:bench",
+    "calibrate": "results:calibrate",
     "checks": "listings:checks",
     "diff": "results:diff",
     "export": "exporting:export",

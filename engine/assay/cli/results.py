@@ -22,6 +22,7 @@ from assay.errors import (
 )
 from assay.options import (
     AuditOptions,
+    CalibrateOptions,
     DiffLimits,
     DiffOptions,
     FileOptions,
@@ -262,6 +263,48 @@ def suspects(
     with only_data(), to_stderr().status("reading"):
         found = look(result, answer, **options)
     deliver(found.as_json(), found.document(), out=path, as_data=as_data)
+
+
+@command(
+    {CalibrateOptions: ()},
+    modules=("assay.insight.calibration.calibrating",),
+    epilog="""\b
+Examples:
+  assay calibrate rewards.parquet --next 100 --out next.csv
+  assay calibrate rewards.parquet --labels next.csv --suggest --min-precision 0.9""",
+)
+def calibrate(
+    result: ResultPath,
+    *,
+    labels: Annotated[
+        str | None,
+        option("Table with row (or --on) and label; label/CHECK judges a check.", "FILE", "--labels"),
+    ] = None,
+    out: Annotated[
+        str | None,
+        option("Write the rows to label next as .csv, or what is shown as .html, .md or .json.", "PATH", "--out", "-o"),
+    ] = None,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
+    **options: Any,
+) -> None:
+    """Estimate from labels of few rows how often verdicts are right, with intervals, and list the rows to label next."""
+    from assay.insight.calibration.calibrating import calibrate as estimate
+    from assay.writing.writers import open_writer
+
+    path = _checked_out(out, (".csv", *_ENDINGS), overwrite=overwrite)
+    if labels is None and not options["next"]:
+        raise UsageError("calibrate: no labels.", "Name them with --labels FILE, or list rows to label with --next 100")
+    is_table = path is not None and path.suffix.lower() == ".csv"
+    if is_table and not options["next"]:
+        raise UsageError(f"--out {out}: a table of rows to label next, of which none are listed.", "Add --next 50")
+    with only_data(), to_stderr().status("reading"):
+        found = estimate(result, labels, **options)
+    table = found.next_table
+    with open_writer(path if is_table else None, table.schema) as writer:
+        if writer is not None:
+            writer.write(table)
+    deliver(found.as_json(), found.document(), out=None if is_table else path, as_data=as_data)
 
 
 @command(

@@ -159,6 +159,49 @@ def _text(completion: Any) -> str:
     return label(json.dumps(text, ensure_ascii=False)[1:-1] if "\n" in text else text)
 
 
+def calibration_document(calibration: _Data) -> Document:
+    """Return metrics with intervals, suggestions, and rows to label next, each with the command that shows it."""
+    name = calibration["result"]
+    blocks: _Blocks = [Lines([f"{counted(calibration['labels'], 'label')} of {counted(calibration['rows'], 'row')}"])]
+    columns = {"of": False, "metric": False, "estimate": True, "95 % interval": False, "labels": True}
+    blocks.append(
+        Table(
+            columns,
+            [
+                [
+                    label(one["of"]),
+                    one["metric"],
+                    number(one["estimate"]),
+                    interval((one["low"], one["high"])) or "–",
+                    count(one["labels"]),
+                ]
+                for one in calibration["metrics"]
+            ],
+        )
+    )
+    if rows := [
+        [
+            label(f"weight of {one['change']}: {one['to']:g}" if one["change"] != "passThreshold" else ""),
+            f"{one['pass_threshold']:g}",
+            *(number(one[part]) for part in ("before", "after", "held_out")),
+            count(one["flips"]),
+        ]
+        for one in calibration["suggestions"]
+    ]:
+        heads = {"change": False, **dict.fromkeys(("passThreshold", "f1 before", "after", "held out", "flips"), True)}
+        blocks.append(Table(heads, rows, "suggestions").filled())
+    if rows := [
+        [label(one["stratum"]), f"assay show {in_shell(name)} --row {one['row']}" if name else count(one["row"])]
+        for one in calibration["next"]
+    ]:
+        blocks.append(
+            Table({"stratum": False, **({"to read it": False} if name else {"row": True})}, rows, "label next")
+        )
+    if calibration["notes"]:
+        blocks.append(Lines([f"note: {note}" for note in calibration["notes"]]))
+    return Document("assay calibrate", blocks)
+
+
 def alerts_document(alerts: _Data) -> Document:
     """Return alerts, a line each."""
     rows = [[str(alert["step"]), alert["wire"], alert["check"] or "", alert["said"]] for alert in alerts["alerts"]]

@@ -508,6 +508,14 @@ def write_rewards(
     return root
 
 
+def rewards_with(result: Result, weights: Mapping[str, float], rows: pl.LazyFrame | None = None) -> pl.Series:
+    """Return the rewards with other weights; of all rows, or of some, given as a frame of the result's columns."""
+    change = _changed(result if rows is None else replace(result, frame=rows), weights, None, (), None)
+    made = _new_rows(change)
+    _refuse_other(change, made.select(expr.alias(name) for name, expr in _differences(change).items()))
+    return change.result.collect(made.select(f"{_NOW}reward"))[f"{_NOW}reward"]
+
+
 def losses(result: Result) -> dict[str, float]:
     """Return by how much the mean reward would rise if every row passed a check that runs on it, by the name of the check.
 
