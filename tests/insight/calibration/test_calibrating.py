@@ -232,6 +232,9 @@ def test_what_is_not_better_on_other_labels_is_said(result):
         ([{"task_id": "t1", "label": 1}], {}, UsageError, 'on="task_id"'),
         ([{"task_id": "u", "label": 1}], {"on": "task_id"}, InputError, 'no row of .* has task_id "u"'),
         ([{"judge": "true", "label": 1}], {"on": "judge"}, InputError, '20 rows of .* have judge "true"'),
+        ([{"row": [1], "label": 1}], {}, InputError, "`row` is List"),
+        ([{"row": 1, "label": [1]}], {}, InputError, "`label` is List"),
+        (5, {}, UsageError, "a list of mappings, not int"),
         ([{"row": 1, "label": 1}], {"metric": "f2"}, UsageError, 'metric="f2": expected'),
         ([{"row": 1, "label": 1}], {"predictor": "task_id"}, UsageError, 'predictor="task_id": expected numbers'),
         ([{"row": 1, "label": 1}], {"predictor": "jugde"}, UsageError, "Did you mean `judge`"),
@@ -267,6 +270,12 @@ def test_from_rows_to_label_to_metrics_on_the_command_line(result, tmp_path):
     assert found["labels"] == 6
     assert found == assay.calibrate(result, out).as_json()
     assert all(math.isfinite(one["estimate"]) for one in found["metrics"] if one["of"] == "reward")
+
+
+def test_keys_without_a_form_in_json_are_null():
+    rows = pl.DataFrame({"reward": [1.0, 0.0], "passed": [True, False], "step": [math.nan, 2.0]})
+    listed = assay.calibrate(rows, [], next=2, on="step").as_json()["next"]
+    assert {row["row"]: row["step"] for row in listed} == {0: None, 1: 2.0}
 
 
 def test_cells_that_a_spreadsheet_would_run_are_escaped(tmp_path):

@@ -15,7 +15,7 @@ from assay.errors import AssayError, InputError, UsageError, counted
 from assay.expressions.shared_columns import exactly
 from assay.insight.calibration.estimates import METRICS, Cell, allocate, estimate, merged
 from assay.insight.calibration.labels import LABEL, read_labels
-from assay.insight.calibration.suggesting import Judged, Variant, best_variant, f1_of, held_out, telling
+from assay.insight.calibration.suggesting import FOLDS, Judged, Variant, best_variant, f1_of, held_out, telling
 from assay.insight.documents import calibration_document
 from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.insight.stats import splitmix64
@@ -34,7 +34,6 @@ _NAMING = ("rollout_id", "task_id", "example_id", "model", "step", "sample_idx")
 _LEAST_LABELS, _LEAST_KIND, _MOST_LEFT, _MOST_GAIN = 30, 5, 0.9, 4.0
 """What another judge has to explain of how many labels, and by how much it counts at most."""
 _FACTORS = (0.0, 0.5, 2.0, 4.0)
-_FOLDS = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,7 +273,13 @@ class _Calibrating:
         rows = {stratum: iter(own[ROW]) for (stratum,), own in left.group_by(_STRATUM, maintain_order=True)}
         chosen = [(next(rows[at]), at) for at in order]
         names = [name for name in (on or result.present(_NAMING)) if name not in ("row", "stratum", LABEL)]
-        wanted = result.numbered.filter(pl.col(ROW).is_in([row for row, _ in chosen])).select(ROW, *map(exactly, names))
+        keys = [
+            pl.when(exactly(name).is_finite()).then(exactly(name)).alias(name)
+            if result.schema[name].is_float()
+            else exactly(name)
+            for name in names
+        ]
+        wanted = result.numbered.filter(pl.col(ROW).is_in([row for row, _ in chosen])).select(ROW, *keys)
         values = {row.pop(ROW): row for row in result.collect(wanted).to_dicts()}
         return [{"row": row, "stratum": self._strata[at].name} | values[row] for row, at in chosen]
 
@@ -296,7 +301,7 @@ class _Calibrating:
         ]
         eligible = pl.all_horizontal(pl.lit(value=True), *required).alias("eligible")
         whole = result.collect(result.numbered.select(ROW, "reward", "passed", eligible))
-        folds = splitmix64(self._seed, 0, result.rows) % pl.Series([_FOLDS], dtype=pl.UInt64)
+        folds = splitmix64(self._seed, 0, result.rows) % pl.Series([FOLDS], dtype=pl.UInt64)
         weights = self._cells(LABEL, "passed")[1]
         own = table[ROW]
         facts = [

@@ -35,6 +35,8 @@ def read_labels(source: Any, result: Result, on: Sequence[str]) -> pl.DataFrame:
     if isinstance(source, str | Path):
         name = f"--labels {shown_path(source)}"
     table = _table(source)
+    if not (isinstance(source, str | Path) or table.height):
+        return pl.DataFrame(schema={ROW: pl.UInt32})
     columns = [column for column in table.columns if column == LABEL or column.startswith(_OF_A_CHECK)]
     if not columns:
         hint = did_you_mean(LABEL, table.columns) or f"Columns: {listed(table.columns)}"
@@ -42,11 +44,7 @@ def read_labels(source: Any, result: Result, on: Sequence[str]) -> pl.DataFrame:
     for column in columns:
         if column != LABEL:
             result.check(column.removeprefix(_OF_A_CHECK))
-    keys = result.keys(on, "--on") or (_ROW,)
-    if missing := [key for key in keys if key not in table.columns]:
-        common = [column for column in table.columns if column in result.schema]
-        hint = f"Name columns that tell a row: --on {','.join(common)}" if common and not on else ""
-        raise UsageError(f"{name}: no column `{missing[0]}`.", hint or f"Columns: {listed(table.columns)}")
+    keys = _keys(table, columns, result, on, name)
     labels = [_truths(table, column, name) for column in columns]
     texts = [exactly(key).cast(pl.String).str.strip_chars().alias(HIDDEN + key) for key in keys]
     rows = table.select(*texts, *labels).filter(pl.any_horizontal(pl.col(columns).is_not_null()))
@@ -57,6 +55,20 @@ def read_labels(source: Any, result: Result, on: Sequence[str]) -> pl.DataFrame:
     return found.select(ROW, *columns).sort(ROW)
 
 
+def _keys(table: pl.DataFrame, columns: Sequence[str], result: Result, on: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return the columns that tell a row; these and the labels are of types whose values have a text."""
+    keys = result.keys(on, "--on") or (_ROW,)
+    if missing := [key for key in keys if key not in table.columns]:
+        common = [column for column in table.columns if column in result.schema]
+        hint = f"Name columns that tell a row: --on {','.join(common)}" if common and not on else ""
+        raise UsageError(f"{name}: no column `{missing[0]}`.", hint or f"Columns: {listed(table.columns)}")
+    for owner, schema, read in ((name, table.schema, (*columns, *keys)), (result.name, result.schema, on)):
+        for column in read:
+            if (dtype := schema[column]).is_nested() or dtype in (pl.Binary, pl.Object):
+                raise InputError(f"{owner}: `{printable(column)}` is {dtype}; expected texts, numbers or Booleans.")
+    return keys
+
+
 def _table(source: Any) -> pl.DataFrame:
     if isinstance(source, str | Path):
         files = open_each([Path(source)], Reading())
@@ -64,15 +76,17 @@ def _table(source: Any) -> pl.DataFrame:
             return combined(files).scan().collect()
     if isinstance(source, pl.LazyFrame):
         return source.collect()
-    return source if isinstance(source, pl.DataFrame) else pl.DataFrame(list(source), infer_schema_length=None)
+    if isinstance(source, pl.DataFrame):
+        return source
+    if not isinstance(source, Sequence):
+        fact = f"Labels are a path, a Polars frame or a list of mappings, not {type(source).__name__}."
+        raise UsageError(fact, 'For example [{"row": 0, "label": True}]')
+    return pl.DataFrame(source, infer_schema_length=None)
 
 
 def _truths(table: pl.DataFrame, column: str, name: str) -> pl.Series:
     """Return a column of labels as Booleans, null where there is none."""
-    values = table[column]
-    if values.dtype.is_nested():
-        raise InputError(f"{name}: `{printable(column)}` is {values.dtype}; expected true or false.")
-    words = values.cast(pl.String).str.strip_chars().str.to_lowercase().replace("", None)
+    words = table[column].cast(pl.String).str.strip_chars().str.to_lowercase().replace("", None)
     truths = words.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
     odd = words.filter(truths.is_null() & words.is_not_null())
     if len(odd):

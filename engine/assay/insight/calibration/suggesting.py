@@ -4,9 +4,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+FOLDS = 10
+"""Parts of the labels; what is chosen by nine of them is tried on the tenth."""
+
 _DIGITS = 12
 """Digits in which two scores are equal: sums of weights are rounded."""
-_FOLDS = 10
 
 
 class Judged(NamedTuple):
@@ -102,7 +104,7 @@ def best_variant(
 def held_out(variants: Sequence[Variant], present: float, min_precision: float | None) -> float | None:
     """Return the f1 of verdicts on each fold that were chosen on the others; where none could be, nothing passes."""
     verdicts: list[tuple[bool, bool, float]] = []
-    for fold in range(_FOLDS):
+    for fold in range(FOLDS):
         chosen = best_variant(variants, present, min_precision, fold)
         rows: Any = chosen[0].rows if chosen else variants[0].rows
         limit = chosen[1].threshold if chosen else float("inf")
