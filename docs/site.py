@@ -25,9 +25,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Have links lead within the site: the pages from outside are at its top."""
+    """Have links lead within the site, where the pages from outside are at its top, and show the name of each file to write."""
     for name, source in OUTSIDE.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(source)}", rf"](\1{name}", markdown)
+    markdown = re.sub(r"<!-- file: (\S+) -->\n+```(\w+)\n", r'```\2 title="\1"\n', markdown)
     return re.sub(r"\]\((?:\.\./)?docs/", "](", markdown)
 
 
