@@ -40,6 +40,7 @@ FACTS = (
     *(Fact("pattern", r"\b\d+(?:\.\d+)?\b"), Fact("pattern", r"\b\w{6,}\b"), Fact("pattern", r"[^\s]  +[^\s]|中$")),
     *(Fact("at_least", size=20), Fact("at_most", size=40), Fact("json"), Fact("object"), Fact("key", "a")),
     *(Fact("phrase", "k", folds=True, place="word"), Fact("pattern", r"(?i)(?:maybe|perhaps|might)\b")),
+    *(Fact("pattern", r"(?s)\A[^z].*z  z.*中"), Fact("pattern", r"é{2}maybe \B"), Fact("pattern", r"maybe .{0,3}$")),
 )
 
 
@@ -102,10 +103,10 @@ def test_no_other_characters_have_ascii_letters_in_lower_case():
 
 
 @needs_kernel
-@pytest.mark.parametrize("place", ["anywhere", "word", "start", "end"])
+@pytest.mark.parametrize("place", ["anywhere", "word", "start"])
 def test_phrases_in_lower_case_beside_a_dotted_i_and_a_kelvin_sign(place):
     phrases = ("i", "ki", "x", "ix", "xi", "i\u0307", "k", "é", "ié", "ı", "\u0307")
-    facts = [Fact("phrase", phrase, folds=True, place=place, strips=place in ("start", "end")) for phrase in phrases]
+    facts = [Fact("phrase", phrase, folds=True, place=place, strips=place == "start") for phrase in phrases]
     texts = ["".join(drawn) for size in range(5) for drawn in itertools.product("İ\u212axIiÉ ", repeat=size)][:3000]
     for fact in facts:  # each alone, for a word has one bit to ask
         words = _words_of(texts, (fact,))

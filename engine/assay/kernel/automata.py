@@ -346,7 +346,7 @@ def automaton_of(tree: Iterable[tuple[Any, Any]], flags: int) -> Automaton:
     Raises:
         NoAutomatonError: There is none of a reasonable size.
     """
-    items = [*tree]
+    items = _shortest(tree)
     threads = _Threads()
     first = threads.place()
     last = threads.add(items, flags, first)
@@ -354,13 +354,26 @@ def automaton_of(tree: Iterable[tuple[Any, Any]], flags: int) -> Automaton:
     rows, at_end, (start, *within) = _smallest(*subsets.table())
     needs = _needed(items, flags)
     widest = most if (most := _widest(items)) <= _MOST_REACH and needs else 0
-    stops, stops_of = _stops(rows, start, subsets.classes)
-    ends_early = rows[start][subsets.classes.of(ord("e"))] == LOST
+    after_e = rows[start][subsets.classes.of(ord("e"))]
+    ends_early = rows[after_e][subsets.classes.of(ord(" "))] == LOST
+    stops, stops_of = _stops(rows, start, subsets.classes, anywhere=ends_early)
     is_dense = not stops and not ends_early and not widest and len(rows) <= DENSE_STATES
     frozen = tuple(map(tuple, rows))
     return Automaton(
         frozen, tuple(at_end), start, subsets.classes, needs, widest, tuple(within), stops, stops_of, is_dense
     )
+
+
+def _shortest(items: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return what each match begins and ends with without the repeats that only make it longer: ``a+b?`` is found where ``a`` is."""
+    kept = [*items]
+    for end in (-1, 0):
+        while kept and kept[end][0] in (sre.MAX_REPEAT, sre.MIN_REPEAT) and kept[end][1][0] == 0:
+            del kept[end]
+        if kept and kept[end][0] in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+            least, _, inner = kept[end][1]
+            kept[end] = sre.MAX_REPEAT, (least, least, inner)
+    return kept
 
 
 def _widest(items: Iterable[tuple[Any, Any]]) -> int:
@@ -504,8 +517,10 @@ def _choices(items: Iterable[tuple[Any, Any]], flags: int) -> Iterator[tuple[Seq
             yield from _choices(value[2], flags)
 
 
-def _stops(rows: Sequence[Sequence[int]], start: int, classes: Classes) -> tuple[tuple[Stops, ...], tuple[int, ...]]:
-    """Return where to stop for states that most bytes of a text do not lead away from, if the search begins with such a state."""
+def _stops(
+    rows: Sequence[Sequence[int]], start: int, classes: Classes, *, anywhere: bool
+) -> tuple[tuple[Stops, ...], tuple[int, ...]]:
+    """Return where to stop for states that most bytes of a text do not lead away from, if the search begins with one or ``anywhere``."""
     of_ascii = [classes.of(code) for code in range(_ASCII)]
     weight = [0] * classes.number
     for code in range(_ASCII):
@@ -529,7 +544,7 @@ def _stops(rows: Sequence[Sequence[int]], start: int, classes: Classes) -> tuple
                 stops.append(Stops(ranges, state))
             numbers[key] = len(stops) if is_rare else 0
         stops_of[state] = numbers[key]
-    if not any(stops_of[state] for state in near_start):
+    if not anywhere and not any(stops_of[state] for state in near_start):
         return (), (0,) * len(rows)
     return tuple(stops), tuple(stops_of)
 

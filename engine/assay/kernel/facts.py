@@ -14,7 +14,7 @@ from assay.expressions.shared_columns import SharedColumn
 from assay.expressions.text import lower, word_places
 
 Kind = Literal["phrase", "pattern", "at_least", "at_most", "json", "object", "key"]
-Place = Literal["anywhere", "word", "start", "end"]
+Place = Literal["anywhere", "word", "start"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Fact:
         size: A number of code points.
         folds: Whether the text is compared in lower case.
         place: Where the phrase has to stand; ``word`` for a place without a word character beside it.
-        strips: Whether the text is stripped before its start or its end is compared.
+        strips: Whether the text is stripped before its start is compared.
     """
 
     kind: Kind
@@ -59,7 +59,7 @@ class Fact:
             return next(word_places(subject, self.value), None) is not None
         if self.place == "start":
             return subject.startswith(self.value)
-        return subject.endswith(self.value) if self.place == "end" else self.value in subject
+        return self.value in subject
 
     @property
     def lane(self) -> "FactLane":

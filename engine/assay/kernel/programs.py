@@ -105,7 +105,8 @@ def _searched(fact: Fact) -> Automaton | Needed | str:
     try:
         if fact.kind == "pattern":
             tree = parsed(fact.value, 0)
-            return literal([*tree], tree.state.flags) or automaton_of(tree, tree.state.flags)
+            flags = tree.state.flags
+            return literal([*tree], flags) or _worthwhile(automaton_of(tree, flags), [*tree], flags)
         if fact.place == "anywhere" and (not fact.folds or fact.value.isascii()):
             want = fact.value.encode()
             return Needed(want, bytes(0x20 * (fact.folds and chr(byte) in ascii_lowercase) for byte in want))
@@ -114,6 +115,19 @@ def _searched(fact: Fact) -> Automaton | Needed | str:
         return str(error)
     except RecursionError:
         return "nested too deeply"
+
+
+_EDGES = (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING), (sre.AT_END, sre.AT_END_STRING)
+
+
+def _worthwhile(automaton: Automaton, items: Sequence[tuple[Any, Any]], flags: int) -> Automaton:
+    """Return an automaton that does not take longer than the columns: their engine begins at the end, or in the middle of a match."""
+    if automaton.is_dense and automaton.needs:
+        raise NoAutomatonError("columns look first for what each match contains")
+    begins, ends = (items and items[at][0] is sre.AT and items[at][1] in _EDGES[at] for at in (0, -1))
+    if ends and not begins and not automaton.reach and not flags & sre.SRE_FLAG_MULTILINE:
+        raise NoAutomatonError("columns begin at the end of the text")
+    return automaton
 
 
 def _phrase_tree(fact: Fact) -> list[tuple[Any, Any]]:
@@ -136,8 +150,6 @@ def _phrase_tree(fact: Fact) -> list[tuple[Any, Any]]:
     )
     if fact.place == "start":
         return [(sre.AT, sre.AT_BEGINNING_STRING), *spaces, *tree]
-    if fact.place == "end":
-        return [*tree, *spaces, (sre.AT, sre.AT_END_STRING)]
     if fact.place == "word":
         return [_no_word_beside(phrase[0]), *tree, _no_word_beside(phrase[-1])]
     return tree

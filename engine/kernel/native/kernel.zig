@@ -385,8 +385,9 @@ fn matchesNear(a: *const Automaton, text: []const u8) bool {
                 state = a.within[a.classifier.of(c.code)];
                 i = first + c.size;
             }
-            const last = @min(text.len, at + (a.reach + 1) * 4);
-            while (i < last and state > FOUND) {
+            var left = a.reach + 1; // a match ends within its characters, and the one behind it may decide it
+            while (i < text.len and left > 0 and state > FOUND) {
+                left -= @intFromBool(i >= at);
                 const c = characterAt(text, i);
                 state = a.step(state, c.code);
                 i += c.size;
@@ -736,34 +737,24 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
             }
         }
         if (!p.has_dense) continue;
-        var in_classes: [BLOCK]?[]const u8 = @splat(null); // of those that an automaton looks at
-        if (p.classifier != null and classes.bytes.len < bytes_beyond) {
-            gpa.free(classes.bytes);
-            classes.bytes = &.{};
-            classes.bytes = allocated(u8, bytes_beyond);
+        var in_classes: [BLOCK][]const u8 = undefined;
+        if (p.classifier) |*classifier| {
+            if (classes.bytes.len < bytes_beyond) {
+                gpa.free(classes.bytes);
+                classes.bytes = &.{};
+                classes.bytes = allocated(u8, bytes_beyond);
+            }
+            classes.used = 0;
+            for (other[0..n_other], in_classes[0..n_other]) |text, *own| own.* = classes.of(classifier, text);
         }
-        classes.used = 0;
         const here = words[from..][0..m];
         for (p.automata) |*a| if (a.is_dense) {
-            var some: [BLOCK][]const u8 = undefined;
-            var some_rows: [BLOCK]u8 = undefined;
-            var k: usize = 0;
-            for (plain[0..n_plain], plain_rows[0..n_plain]) |text, row| if (mayMatch(a, text)) {
-                some[k] = text;
-                some_rows[k] = row;
-                k += 1;
-            };
-            matchDense(a, a.by_byte.?, some[0..k], some_rows[0..k], here);
-            k = 0;
-            for (other[0..n_other], other_rows[0..n_other], 0..) |text, row, i| if (mayMatch(a, text)) {
-                if (a.by_class != null) {
-                    if (in_classes[i] == null) in_classes[i] = classes.of(&p.classifier.?, text);
-                    some[k] = in_classes[i].?;
-                    some_rows[k] = row;
-                    k += 1;
-                } else here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
-            };
-            if (a.by_class) |table| matchDense(a, table, some[0..k], some_rows[0..k], here);
+            matchDense(a, a.by_byte.?, plain[0..n_plain], plain_rows[0..n_plain], here);
+            if (a.by_class) |table| {
+                matchDense(a, table, in_classes[0..n_other], other_rows[0..n_other], here);
+            } else for (other[0..n_other], other_rows[0..n_other]) |text, row| {
+                here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+            }
         };
     }
 }

@@ -33,7 +33,7 @@ from assay.expressions.text import (
     word_places,
     written_pattern,
 )
-from assay.kernel.facts import Fact, Place
+from assay.kernel.facts import Fact
 from assay.values.params import Params
 
 _CASES = "Compare as written; else `str.lower()` on both sides."
@@ -361,8 +361,9 @@ class StartsWith(FactCheck, GoldCompared):
 
     def facts(self) -> tuple[Fact, ...]:
         phrase, folds = self.compared(self.params.value), not self.params.case_sensitive
-        place: Place = "end" if self.end else "start"
-        return (Fact("phrase", phrase, folds=folds, place=place, strips=self.params.strip),) if phrase else ()
+        if self.end or not phrase:  # columns compare an end without reading the text
+            return ()
+        return (Fact("phrase", phrase, folds=folds, place="start", strips=self.params.strip),)
 
     @property
     def pattern(self) -> str | None:
