@@ -198,7 +198,8 @@ def test_long_ids_and_reasons_are_folded_not_lost():
     assert (found.count("I"), found.count("Q"), "…" in found) == (30, 60, False)
 
 
-def test_an_explanation_says_what_runs_where():
+def test_an_explanation_says_what_runs_where(monkeypatch):
+    monkeypatch.setenv("ASSAY_KERNEL", "0")
     spec = {
         "id": "[red]v",
         "passThreshold": 0.5,
