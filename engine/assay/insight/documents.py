@@ -95,9 +95,7 @@ def suspects_document(suspects: _Data) -> Document:
     ]
     weights = [f"{model or 'all rows'} {number(weight)}" for model, weight in suspects["weights"].items()]
     head.append(f"weights: {listed(weights)}")
-    columns = {"task_id": False, "score": True, "answer": False, "rows": True, "passes": True}
-    name = suspects["result"]
-    columns |= {"to read it": False} if name else {"row": True}
+    columns = {"task_id": False, "score": True, "answer": False, "rows": True, "passes": True, "row": True}
     rows = [
         [
             label(task["task_id"]),
@@ -105,13 +103,20 @@ def suspects_document(suspects: _Data) -> Document:
             label(f"{answer:.15g}" if isinstance(answer := task["answer"], float) else answer),
             count(task["rows"]),
             count(task["passes"]),
-            f"assay show {in_shell(name)} --row {task['row']}" if name else count(task["row"]),
+            count(task["row"]),
         ]
         for task in suspects["tasks"]
     ]
-    table = [Table(columns, rows, spare=("passes", "rows"))] if rows else []
+    table: _Blocks = [Table(columns, rows, spare=("passes", "rows"))] if rows else []
+    table += _to_read(suspects["result"], suspects["tasks"])
     notes = [f"note: {note}" for note in suspects["notes"]]
     return Document("assay suspects", [Lines(head), *table, *([Lines(notes)] if notes else [])])
+
+
+def _to_read(name: str | None, items: Sequence[_Data]) -> _Blocks:
+    """Return the commands that show rows, each on a line that can be copied: a cell of a table would be folded."""
+    commands = [f"assay show {in_shell(name)} --row {item['row']}" for item in items if name]
+    return [Lines(commands, "to read them")] if commands else []
 
 
 _WORDS = {"form": "forms, which have to pass", "near": "near misses, which have to fail"}
@@ -161,7 +166,6 @@ def _text(completion: Any) -> str:
 
 def calibration_document(calibration: _Data) -> Document:
     """Return metrics with intervals, suggestions, and rows to label next, each with the command that shows it."""
-    name = calibration["result"]
     blocks: _Blocks = [Lines([f"{counted(calibration['labels'], 'label')} of {counted(calibration['rows'], 'row')}"])]
     columns = {"of": False, "metric": False, "estimate": True, "95 % interval": False, "labels": True}
     blocks.append(
@@ -190,13 +194,9 @@ def calibration_document(calibration: _Data) -> Document:
     ]:
         heads = {"change": False, **dict.fromkeys(("passThreshold", "f1 before", "after", "held out", "flips"), True)}
         blocks.append(Table(heads, rows, "suggestions").filled())
-    if rows := [
-        [label(one["stratum"]), f"assay show {in_shell(name)} --row {one['row']}" if name else count(one["row"])]
-        for one in calibration["next"]
-    ]:
-        blocks.append(
-            Table({"stratum": False, **({"to read it": False} if name else {"row": True})}, rows, "label next")
-        )
+    if rows := [[label(one["stratum"]), count(one["row"])] for one in calibration["next"]]:
+        blocks.append(Table({"stratum": False, "row": True}, rows, "label next"))
+        blocks += _to_read(calibration["result"], calibration["next"])
     if calibration["notes"]:
         blocks.append(Lines([f"note: {note}" for note in calibration["notes"]]))
     return Document("assay calibrate", blocks)
