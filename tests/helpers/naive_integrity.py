@@ -1,8 +1,9 @@
 """Whether groups hold together, row by row, as the definition says: plain dicts, and nothing of the engine."""
 
-import json
 from collections import Counter, defaultdict
 
+import naive_export
+from naive_export import compact, joined, text_of
 from rapidfuzz.distance import Indel
 
 MASK = 2**64 - 1
@@ -15,17 +16,9 @@ def splitmix64(seed, number):
     return x ^ (x >> 31)
 
 
-def compact(value):
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def prompt_of(row):
-    """The messages of a prompt as pairs; None if there is none."""
-    value = row.get("prompt") if row.get("prompt") is not None else row.get("instruction")
-    messages = [{"role": "user", "content": value}] if isinstance(value, str) else value or []
-    if all(isinstance(m["content"], str) and not m["content"].strip() for m in messages):
-        return None
-    return None if messages[-1]["role"] == "assistant" else [[m["role"], m["content"]] for m in messages]
+    value = row.get("prompt")
+    return naive_export.prompt_of({"prompt": row.get("instruction") if value is None else value})
 
 
 def gold_of(row):
@@ -33,18 +26,6 @@ def gold_of(row):
     if value is None or isinstance(value, str):
         return value
     return compact(value) if isinstance(value, list | dict) else str(value)
-
-
-def text_of(row):
-    value = row["completion"]
-    if isinstance(value, str) or value is None:
-        return value
-    answers = [m["content"] for m in value if m["role"] == "assistant"]
-    return (answers[-1] or "") if answers else None
-
-
-def joined(pairs):
-    return compact([[role, " ".join(text.split()) if isinstance(text, str) else text] for role, text in pairs])
 
 
 def may_be(a, b, near):
