@@ -7,7 +7,6 @@ is not the check's proves what it is.
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Unpack
 
 import polars as pl
@@ -294,15 +293,15 @@ class _Forging:
             golds = [gold for gold in reader.golds(self.golds[place]) if gold is not None]
             if not golds:
                 continue
-            made = cases_of(reader, golds, wrap or partial(str))
+            gold = text_of(golds[0])
+            own = wrap or in_place_of(gold, texts.get(place, ()))
+            made = cases_of(reader, golds, own or str)
             if made is None:
                 unfit += 1
-                continue
-            own = wrap or in_place_of(text_of(golds[0]), texts.get(place, ()))
-            if own is None:
+            elif own is None:
                 lacking += 1
-                continue
-            yield from self._distinct(place, text_of(golds[0]), cases_of(reader, golds, own) or ())
+            else:
+                yield from self._distinct(place, gold, made)
         if lacking:
             where = (
                 "no passing rollout has the gold once"
@@ -313,7 +312,7 @@ class _Forging:
         if unfit:
             self.notes.append(f"{name}: {counted(unfit, 'gold')} not forged: not of the form that cases are made of")
 
-    def _distinct(self, place: int, gold: str, made: Iterator[Made] | Sequence[Made]) -> Iterator[_Case]:
+    def _distinct(self, place: int, gold: str, made: Iterator[Made]) -> Iterator[_Case]:
         seen = set[str]()
         for case in made:
             if case.form in self.skip or (isinstance(case.completion, str) and case.completion in seen):
