@@ -96,31 +96,28 @@ def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
     """Return the scored texts of all rows, ``TEXT``, from where ``originals`` has them; an ``InputError`` if they cannot be had."""
     if rollouts is None and COMPLETION in result.schema:
         return result.frame.select(text_expr(result, result.schema[COMPLETION]))
-    sources = files_of(result.provenance)
-    if rollouts is None:
-        if not sources:
-            raise InputError(NO_SOURCE)
-        names = recorded_files(result.provenance, "inputs", result.folder, result.name)
-        frame = _opened(result, names, sources[0]).frame
-    else:
-        frame = _opened(result, rollouts, None).frame
+    frame = _opened_of(result, rollouts).frame
     return frame.select(text_expr(result, frame.collect_schema()[COMPLETION]))
 
 
 def bytes_in_footers(result: Result, rollouts: Any = None) -> int | None:
     """Return the bytes of all columns of the rollouts, equal values perhaps once, as footers of parquet files tell; None for others."""
-    sources = files_of(result.provenance)
-    if rollouts is None and not sources:
-        return None
     try:
-        names = (
-            recorded_files(result.provenance, "inputs", result.folder, result.name) if rollouts is None else rollouts
-        )
-        opened = _opened(result, names, sources[0] if rollouts is None else None)
+        opened = _opened_of(result, rollouts)
     except AssayError:  # told when texts are read
         return None
     is_parquet = opened.files and all(isinstance(file, ParquetFile) for file in opened.files)
     return sum(unit.size for file in opened.files for unit in file.units) if is_parquet else None
+
+
+def _opened_of(result: Result, rollouts: Any) -> Rollouts:
+    """Return rollouts, or the unchanged inputs of a result."""
+    if rollouts is not None:
+        return _opened(result, rollouts, None)
+    sources = files_of(result.provenance)
+    if not sources:
+        raise InputError(NO_SOURCE)
+    return _opened(result, recorded_files(result.provenance, "inputs", result.folder, result.name), sources[0])
 
 
 def _opened(result: Result, rollouts: Any, source: Mapping[str, Any] | None, *, needs_texts: bool = True) -> Rollouts:

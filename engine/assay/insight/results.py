@@ -146,7 +146,8 @@ class Result:
             return exactly(self.length_column).cast(pl.Int64, strict=False)
         if self.schema.get("length", pl.Null()).is_integer():
             return pl.col("length").cast(pl.Int64)
-        return None if self.text is None else self.text.str.len_chars().cast(pl.Int64)
+        text = self.text
+        return None if text is None else text.str.len_chars().cast(pl.Int64)
 
     @property
     def text(self) -> pl.Expr | None:

@@ -239,8 +239,8 @@ class _Calibrating:
             table = table.with_columns(pair)
             both = pl.struct("y", "f").filter(pl.col("y").is_not_null()).alias("pairs")
             sums += [both, pl.col("f").sum().alias("sum"), pl.col("f").null_count().alias("nulls")]
-        keys = list(dict.fromkeys((_STRATUM, verdict)))
-        groups = table.group_by(keys).agg(sums).sort(keys, descending=[False, True][: len(keys)]).to_dicts()
+        keys = (_STRATUM, verdict)
+        groups = table.group_by(keys).agg(sums).sort(keys, descending=[False, True]).to_dicts()
         cells = [Cell(group[_ROWS], group[verdict], group[_LABELS], group[_RIGHT]) for group in groups]
         return groups, cells
 

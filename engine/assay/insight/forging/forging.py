@@ -237,7 +237,7 @@ class _Forging:
 
     def found(self) -> Forge:
         """Return what all checks make of their golds."""
-        cases, unread, probes, tests = list[tuple[str, _Case]](), list[dict[str, Any]](), list[dict[str, Any]](), []
+        cases, rates, smallest, unread, probes, tests = (list[dict[str, Any]]() for _ in range(6))
         for name, verifier, spec in checks_named(self.verifiers):
             reader = reader_of(spec) if verifier.kind == NATIVE and not spec.broken else None
             if reader is None or not is_forged(reader):
@@ -247,24 +247,20 @@ class _Forging:
             unread += [{"check": name, **self._shown(case), "score": case.score} for case in plain]
             left_out = {case.place for case in plain}
             own = [case for case in own if case.place not in left_out]
-            cases += [(name, case) for case in own]
+            cases += [{"check": name, **self._described(case)} for case in own]
+            rates += _rates(name, own)
+            for case in _smallest(own):
+                smallest.append({"check": name, **self._described(case), "gold": case.gold})
+                tests.append(self._test(verifier, reader, case))
             probes += self._probes(name, verifier, spec) if own or plain else []
-            tests += [self._test(verifier, spec, case) for case in _smallest(own)]
         if not (cases or unread):
             hint = "Cases are made for checks whose golds come from rows, such as value: {column: answer}."
             raise InputError("No check has a gold that cases can be made of.", "\n".join([*self.notes[:5], hint]))
-        named = [{"check": name, **self._described(case)} for name, case in cases]
-        by_check = dict.fromkeys(name for name, _ in cases)
-        smallest = tuple(
-            {"check": name, **self._described(case), "gold": case.gold}
-            for name in by_check
-            for case in _smallest([case for other, case in cases if other == name])
-        )
         return Forge(
             len(self.golds),
-            tuple(named),
-            tuple(rate for name in by_check for rate in _rates(name, [case for other, case in cases if other == name])),
-            smallest,
+            tuple(cases),
+            tuple(rates),
+            tuple(smallest),
             tuple(unread),
             tuple(probes),
             {},
@@ -366,13 +362,12 @@ class _Forging:
             if own:
                 yield {"check": name, "probe": ident, "passes": sum(score == 1.0 for score in own), "of": len(own)}
 
-    def _test(self, verifier: VerifierSpec, spec: CheckSpec, case: _Case) -> dict[str, Any]:
+    def _test(self, verifier: VerifierSpec, reader: CheckReader, case: _Case) -> dict[str, Any]:
         """Return a case as a test of the spec, with the score that the check should have."""
-        row = self.golds[case.place]
+        row, spec = self.golds[case.place], reader.spec
         given = {name: row.get(name) for name in read_columns((verifier,)) if name != COMPLETION}
         passes = (case.made.kind == "form") is not spec.negate
-        reader = reader_of(spec)
-        is_graded = reader is not None and reader.bare.graded and spec.threshold is None
+        is_graded = reader.bare.graded and spec.threshold is None
         low = {"min": 1e-6} if spec.negate else {"max": 1 - 1e-6}
         wrong = low if is_graded and case.made.kind == "near" else float(passes)
         return {

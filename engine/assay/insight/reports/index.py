@@ -155,7 +155,7 @@ class Index:
             return {row: [] for row in rows}
         keys = [key for key in (MODEL, STEP) if key in self.keys]
         task, row = pl.col(TASK).to_physical().alias(TASK), pl.col("row")
-        numbered = self.frame.with_row_index("row")
+        numbered = frame.with_row_index("row")
         own = numbered.select(row.alias("of"), task).gather(rows).unique()
         others = numbered.filter(task.is_in(own[TASK].drop_nulls().implode()))
         others = others.select("row", task, "reward", pl.col("state").cast(pl.String), *keys)

@@ -37,7 +37,7 @@ def differing(expect: Mapping[str, Any], result: Mapping[str, Any], verifier: Ve
     scores = {ident: result.get(f"check/{verifier.id}/{ident}") for ident in expect.get("checks", ())}
     if others := {name: score for name, score in scores.items() if not _is_as(score, expect["checks"][name])}:
         got["checks"] = others
-    labels = labels_in(verifier)
+    labels = labels_in(verifier) if "reason" in expect else {}
     reasons = {ident: _reason(ident, result["feedback"] or "", labels) for ident in expect.get("reason", ())}
     if others := {name: text for name, text in reasons.items() if not _holds(text, expect["reason"][name])}:
         got["reason"] = others

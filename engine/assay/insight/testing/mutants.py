@@ -138,10 +138,7 @@ def find_rows(verifier: VerifierSpec, mutants: Sequence[Mutant], rollouts: Any, 
                     mutant.rows += int(rows["rows"].sum())
                     row = rows.row(rows["shortest"].arg_min() or 0, named=True)
                     length, place = divmod(row["shortest"], _PLACES)
-                    candidate = (
-                        length,
-                        (start + place, (row["reward"], row["passed"]), (row["after"], row["after_passed"])),
-                    )
+                    candidate = (length, (start + place, *_verdicts(row)))
                     shortest[number] = min(shortest.get(number, candidate), candidate, key=lambda pair: pair[0])
             start += batch.height
         names = [name for name in read_columns((verifier,), {*schema}) if name in schema]
@@ -181,10 +178,8 @@ class _Kinds:
             self._grouped[others] = self._numbered.group_by(_KIND, *others).agg(measures)
         kinds = self._grouped[others]
         rows = self._table[kinds["first"]]
-        before, after = self._before[kinds["first"]], self._variants.verdicts(rows, number)
-        differs = before["reward"].ne_missing(after["reward"]) | before["passed"].ne_missing(after["passed"])
-        sides = before.select("reward", "passed"), after.select(after="reward", after_passed="passed")
-        return pl.concat([kinds.select("rows", "first", "shortest"), *sides], how="horizontal").filter(differs)
+        after = self._variants.verdicts(rows, number)
+        return _differing(kinds.select("rows", "first", "shortest"), self._before[kinds["first"]], after)
 
 
 def rows_of(tests: Sequence[SpecTest]) -> list[dict[str, Any]]:
@@ -216,7 +211,7 @@ def try_tests(
     with engine_errors(source.files):
         variants = _variants(verifier, mutants, source.frame, options)
         table = variants.table(source.frame).collect()
-        before = variants.verdicts(table, 0)
+        before, lengths = variants.verdicts(table, 0), table.select(pl.col(LENGTH).fill_null(0)).with_row_index(_ROW)
         for number, mutant in enumerate(mutants, 1):
             after = variants.verdicts(table, number, asked)
             results = zip(tests, after.head(len(tests)).iter_rows(named=True), rows, strict=True)
@@ -225,9 +220,9 @@ def try_tests(
                 for test, result, row in results
                 if test.name in passing and _fails(test, result, row, mutant.verifier, options)
             )
-            if mutant.outcome == "undecided" and (differing_rows := _differing(table, before, after)).height:
-                place, own, other = _shortest(differing_rows)
-                mutant.shown = (witnesses[place], own, other)
+            if mutant.outcome == "undecided" and (found := _differing(lengths, before, after)).height:
+                shortest = found.row(found[LENGTH].arg_min() or 0, named=True)
+                mutant.shown = (witnesses[shortest[_ROW]], *_verdicts(shortest))
 
 
 def _fails(
@@ -250,20 +245,15 @@ def _variants(
     return Variants([verifier, *changed], frame.collect_schema(), any_role=options["any_role"])
 
 
-def _differing(table: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows on which two verdicts differ: number, ``length`` of the text, and both rewards and verdicts."""
+def _differing(rows: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows on which two verdicts differ, with both."""
     differs = before["reward"].ne_missing(after["reward"]) | before["passed"].ne_missing(after["passed"])
-    if not differs.any():
-        return pl.DataFrame()
-    places = differs.arg_true()
-    sides = (before.select("reward", "passed")[places], after.select(after="reward", after_passed="passed")[places])
-    lengths = table.select(pl.col(LENGTH).fill_null(0))[places]
-    return pl.concat([places.alias(_ROW).to_frame(), lengths, *sides], how="horizontal")
+    sides = before.select("reward", "passed"), after.select(after="reward", after_passed="passed")
+    return pl.concat([rows, *sides], how="horizontal").filter(differs)
 
 
-def _shortest(rows: pl.DataFrame) -> tuple[int, tuple[Any, Any], tuple[Any, Any]]:
-    row = rows.row(rows[LENGTH].arg_min() or 0, named=True)
-    return row[_ROW], (row["reward"], row["passed"]), (row["after"], row["after_passed"])
+def _verdicts(row: Mapping[str, Any]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    return (row["reward"], row["passed"]), (row["after"], row["after_passed"])
 
 
 def has_mutants(verifier: VerifierSpec) -> bool:

@@ -1,6 +1,5 @@
 """Run the tests of specs: each rollout is scored as any other, and compared with what is expected of it."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from assay.calls.limits import Limits
 from assay.compiling.columns import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import SpecError, UsageError, counted, shown_path
+from assay.insight.results import as_data
 from assay.insight.testing.document import tests_document
 from assay.insight.testing.expectations import differing
 from assay.insight.testing.junit import junit_xml
@@ -82,15 +82,7 @@ class SpecTests(Displayed):
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        data = {
-            "insight": 1,
-            "tests": list(self.tests),
-            "mutants": list(self.mutants),
-            "score": self.score,
-            "limits": self.limits,
-            "notes": list(self.notes),
-        }
-        return dict(json.loads(json.dumps(data, allow_nan=False)))
+        return as_data({name: getattr(self, name) for name in ("tests", "mutants", "score", "limits", "notes")})
 
 
 @documented(SpecTestOptions, ScoreOptions)
