@@ -223,15 +223,22 @@ def condition_layer(verifier: VerifierSpec, schema: pl.Schema) -> list[pl.Expr]:
     return columns
 
 
-def applies_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
-    """``applies`` as a Boolean expression; None if the check gives every row a score."""
+def _is_run(spec: CheckSpec) -> pl.Expr | None:
+    skipped = None if spec.check is None else columns_of(spec).skipped
+    return None if skipped is None else skipped.not_()
+
+
+def applies_expr(
+    verifier: VerifierSpec, spec: CheckSpec, single: Callable[[CheckSpec], pl.Expr | None] = _is_run
+) -> pl.Expr | None:
+    """``applies`` as a Boolean expression, given that of a single check; None if the check gives every row a score."""
     inner = None
     if spec.parts:
-        parts = [applies_expr(verifier, part) for part in spec.counted]
+        parts = [applies_expr(verifier, part, single) for part in spec.counted]
         conditions = [part for part in parts if part is not None]
         inner = reduce(or_, conditions) if conditions and len(conditions) == len(parts) else None
-    elif spec.check is not None and (skipped := columns_of(spec).skipped) is not None:
-        inner = skipped.not_()
+    else:
+        inner = single(spec)
     own = None if spec.when is None else pl.col(when_column(verifier, spec.id))
     return inner if own is None else own if inner is None else own & inner
 
@@ -247,7 +254,7 @@ def none_applies_expr(
     return pl.any_horizontal(present).not_() if len(present) == len(conditions) else None
 
 
-def _above(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
+def above_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
     """Return whether the conditions of a check and of the groups around it hold; None if there are none."""
     idents = (*spec.above, *((spec.id,) if spec.when is not None else ()))
     return pl.all_horizontal(when_column(verifier, ident) for ident in idents) if idents else None
@@ -259,7 +266,7 @@ def unscored_exprs(verifier: VerifierSpec, spec: CheckSpec) -> list[pl.Expr]:
         return []
     columns = columns_of(spec)
     reasons = [columns.unscored, columns.missing if spec.missing_gold == "unscored" else None]
-    condition = _above(verifier, spec)
+    condition = above_expr(verifier, spec)
     present = [reason for reason in reasons if reason is not None]
     return present if condition is None else [pl.when(condition).then(reason) for reason in present]
 
@@ -271,7 +278,7 @@ def missing_golds(verifier: VerifierSpec, spec: CheckSpec) -> tuple[pl.Expr, pl.
     missing = columns_of(spec).missing
     if missing is None:
         return None
-    runs = _above(verifier, spec)
+    runs = above_expr(verifier, spec)
     return (missing if runs is None else pl.when(runs).then(missing)), runs
 
 
@@ -321,7 +328,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
 
     Only checks that need them have an error and a reason: see ``may_err`` and ``one_reason``.
     """
-    condition = _above(verifier, spec)
+    condition = above_expr(verifier, spec)
     scored = pl.col(UNSCORED).is_null() if condition is None else pl.col(UNSCORED).is_null() & condition
     own = columns_of(spec)
     raw, error = _score_exprs(spec, own)

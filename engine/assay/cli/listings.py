@@ -142,7 +142,7 @@ def _check_graders(named: "Sequence[Grader]", *, is_one: bool) -> None:
 
     failed = False
     for grader in named:
-        (checked,) = check_goldens([grader])
+        checked = check_goldens(grader)
         if checked.problem:
             failed |= is_one
             write_data(f"{checked.name}: not run: {printable(checked.problem)}\n")

@@ -311,15 +311,18 @@ class Plan(Displayed):
         frame = opened(rollouts, self.conversions)
         for layer in self.layers:
             frame = frame.with_columns(layer)
-        kept = [self._shown(name).alias(output_name) for output_name, name in self.passed_through.items()]
+        dtypes = dict(self.schema)
+        kept = [self._shown(name, dtypes[name]).alias(output) for output, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         added = watched if not isinstance(watched, bool) else self.watched if watched else ()
         return frame.select(*kept, *results, *added)
 
-    def _shown(self, name: str) -> pl.Expr:
-        values, dtype = as_given(name, self.conversions), dict(self.schema)[name]
-        is_sign = self.outcome and name in SIGNS and name not in exact_columns(self.verifiers)
-        if is_sign and dtype == TYPED:  # exact only to see how rollouts ended: the text that it has in other runs
+    def _shown(self, name: str, dtype: pl.DataType) -> pl.Expr:
+        values = as_given(name, self.conversions)
+        is_sign = self.outcome and dtype == TYPED and name in SIGNS
+        if is_sign and name not in exact_columns(
+            self.verifiers
+        ):  # exact only to see how rollouts ended: the text that it has in other runs
             return rowwise(values.struct.field(JSON), plain_text, pl.String)
         return shown_expr(values, dtype)
 

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -12,6 +11,7 @@ import polars as pl
 from assay.aggregating.aggregate import passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, error_column, hidden, score_column, when_column
 from assay.aggregating.pipeline import (
+    above_expr,
     applies_expr,
     check_exprs,
     condition_layer,
@@ -170,21 +170,14 @@ def _unscored(verifier: VerifierSpec, leaf_of: Mapping[str, str], known: Contain
         if not spec.parts and (missing := f"missing/{leaf_of[spec.id]}") in known:
             yield pl.col(missing) & _runs(verifier, spec)
 
-    def applies(_: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
-        inner = None
-        if spec.parts:
-            parts = [part for each in spec.counted if (part := applies(verifier, each)) is not None]
-            inner = reduce(or_, parts) if parts and len(parts) == len(spec.counted) else None
-        elif (column := f"applies/{leaf_of[spec.id]}") in known:
-            inner = pl.col(column)
-        own = None if spec.when is None else pl.col(when_column(verifier, spec.id))
-        return inner if own is None else own if inner is None else own & inner
+    def single(spec: CheckSpec) -> pl.Expr | None:
+        return pl.col(column) if (column := f"applies/{leaf_of[spec.id]}") in known else None
 
-    if (without := none_applies_expr(verifier, applies)) is not None:
+    if (without := none_applies_expr(verifier, partial(applies_expr, single=single))) is not None:
         yield without
 
 
 def _runs(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
     """Return whether the conditions of a check and of the groups around it hold."""
-    idents = (*spec.above, *((spec.id,) if spec.when is not None else ()))
-    return pl.all_horizontal(when_column(verifier, ident) for ident in idents) if idents else pl.lit(value=True)
+    holds = above_expr(verifier, spec)
+    return pl.lit(value=True) if holds is None else holds

@@ -430,6 +430,7 @@ def _frequencies() -> list[int]:
 
 
 _OFTEN = _frequencies()
+_ALL = sum(_OFTEN)
 _BEYOND = 3
 """As in ``_OFTEN``, for a byte of a character beyond ASCII."""
 _RARE = 0.045
@@ -472,7 +473,7 @@ def _needed(items: Sequence[tuple[Any, Any]], flags: int) -> tuple[Needed, ...]:
 
 
 def _chance(phrase: Needed) -> float:
-    return prod(often(byte) / sum(_OFTEN) * (2 if mask else 1) for byte, mask in zip(*phrase, strict=True))
+    return prod(often(byte) / _ALL * (2 if mask else 1) for byte, mask in zip(*phrase, strict=True))
 
 
 def _phrases(items: Iterable[tuple[Any, Any]], flags: int) -> list[Needed]:
@@ -537,9 +538,7 @@ def _stops(
         key = boring, tuple(rows[state][each] for each in sorted(boring))
         if key not in numbers:
             ranges = _ranges({code for code in range(_ASCII) if of_ascii[code] not in boring} | _leads(classes, boring))
-            is_rare = sum(_OFTEN[code] for a, z in ranges if a < _ASCII for code in range(a, z + 1)) < _RARE * sum(
-                _OFTEN
-            )
+            is_rare = sum(_OFTEN[code] for a, z in ranges if a < _ASCII for code in range(a, z + 1)) < _RARE * _ALL
             if is_rare:
                 stops.append(Stops(ranges, state))
             numbers[key] = len(stops) if is_rare else 0
@@ -556,7 +555,7 @@ def _boring(rows: Sequence[Sequence[int]], state: int, weight: Sequence[int]) ->
         near: sum(weight[each] for each, to in enumerate(row) if to == near) for near in {*row} - {LOST, FOUND, state}
     }
     near = sorted(weights, key=lambda each: (-weights[each], each))[:_NEAR]
-    best, most = frozenset[int](), (1 - _RARE) * sum(_OFTEN)
+    best, most = frozenset[int](), (1 - _RARE) * _ALL
     for others in (others for size in range(3) for others in combinations(near, size)):
         group = {state, *others}
         boring = frozenset(

@@ -15,7 +15,7 @@ from assay.spec.fields import FieldReader
 from assay.spec.pipeline import likely_slip, outline_of, read_chain, read_subject, resolvable
 from assay.steps.chain import Chain
 from assay.system.documents import Place
-from assay.values.params import both_cases, snake_case
+from assay.values.params import both_cases
 from assay.values.references import is_reference
 
 OWN_FIELDS = ("name", "value", "options", "version", "anyVersion")
@@ -33,7 +33,7 @@ def read_grader(reader: Any, type_name: str, fields: Mapping[str, Any], path: Pl
     grader = _named(reader, type_name, given, path)
     if grader is None:
         return None
-    options = _options(reader, grader, given, (*path, "options"))
+    options, seen = _options(reader, grader, given, (*path, "options"))
     value = _value(reader, grader, given, path)
     _check_version(reader, grader, given, path)
     if isinstance(value, str) and grader.literal is not None:
@@ -48,7 +48,7 @@ def read_grader(reader: Any, type_name: str, fields: Mapping[str, Any], path: Pl
         fact = f"`{grader.name}` scores beyond [0, 1]: the verifier needs `combine: sum` and `range: null`"
         reader.problem(path, fact)
         return None
-    written = {name: outline_of(item) for name, item in options.items() if name in _given_names(given)}
+    written = {name: outline_of(item) for name, item in options.items() if name in seen}
     params = {"name": grader.name} | ({} if value is None else {"value": outline_of(value)})
     params |= ({"options": written} if written else {}) | ({"anyVersion": True} if any_version else {})
     params |= {"version": given["version"]} if given.get("version") is not None else {}
@@ -83,14 +83,10 @@ def _named(reader: FieldReader, type_name: str, given: Mapping[str, Any], path: 
     return GRADERS.get(name)
 
 
-def _given_names(given: Mapping[str, Any]) -> set[str]:
-    options = given.get("options")
-    names = {str(name) for name in options} if isinstance(options, dict) else set()
-    return names | {*map(snake_case, names)}
-
-
-def _options(reader: FieldReader, grader: Grader, given: Mapping[str, Any], path: Place) -> dict[str, Any]:
-    """Return all options; those that rows bring are references."""
+def _options(
+    reader: FieldReader, grader: Grader, given: Mapping[str, Any], path: Place
+) -> tuple[dict[str, Any], set[str]]:
+    """Return all options, those that rows bring as references; and the names of those that are given."""
     values = reader.value(given, path[:-1], "options", dict, {})
     spelled = {spelling: name for name in grader.options for spelling in (name, *_camel(name))}
     options = {name: option.default for name, option in grader.options.items()}
@@ -111,7 +107,7 @@ def _options(reader: FieldReader, grader: Grader, given: Mapping[str, Any], path
         if option.required and name not in seen and len(seen) == len(values):
             example = f": {', '.join(option.choices)}" if option.choices else ""
             reader.problem(path if values else path[:-1], f"`{grader.name}` needs the option `{name}`{example}")
-    return options
+    return options, seen
 
 
 def _camel(name: str) -> tuple[str, ...]:

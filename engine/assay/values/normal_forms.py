@@ -45,10 +45,9 @@ def without_articles(text: str) -> str:
     return " ".join(_ARTICLE.sub(" ", text).split())
 
 
-def squad(text: str, *, articles: bool = False) -> str:
-    """Lower, without ASCII punctuation, without articles unless they stay, with single spaces."""
-    bare = text.lower().translate(NO_PUNCTUATION)
-    return " ".join(bare.split()) if articles else without_articles(bare)
+def squad(text: str) -> str:
+    """Lower, without ASCII punctuation and articles, with single spaces."""
+    return without_articles(text.lower().translate(NO_PUNCTUATION))
 
 
 def is_number(text: str) -> bool:
@@ -212,7 +211,6 @@ _INDEXED_ROOT = re.compile(r"sqrt(\[[^\]]*\])(\w)")
 _SHORT_SQUARE_ROOT = re.compile(r"sqrt(?!\[)([^{])")
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 _COMMAND = re.compile(r"(\\[a-zA-Z]+)")
-_UNITS = tuple(word for word in MINERVA_REMOVED if word.isalpha())
 _LM_EVAL_REMOVED = tuple(unit for word in MINERVA_REMOVED for unit in ((word, "ft") if word == "inches" else (word,)))
 _WHOLE_UNITS = tuple(re.compile(rf"(?<!\\)\b{unit}\b") for unit in _LM_EVAL_REMOVED if unit.isalpha())
 

@@ -12,11 +12,9 @@ def prepare(context: str, _cell: Any) -> Callable[[tuple[str, bytes, str, str]],
     """Return what scores a text by a function, whose module and name are the context."""
     import importlib
     import resource
-    import threading
 
     module, _, name = context.partition(":")
     function = getattr(importlib.import_module(f"assay.checks.graders.tools.{module}"), name)
-    del threading
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     stack = 256 << 20
     resource.setrlimit(resource.RLIMIT_STACK, (stack if hard == resource.RLIM_INFINITY else min(stack, hard), hard))

@@ -1,12 +1,13 @@
 """The graders by name: what they are, where they come from, their options, and what decides their verdicts. To add one, add a line."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from assay.checks.graders import fragments
 from assay.checks.graders.fragments import Fragment
 from assay.checks.graders.options import Option
+from assay.checks.mathematics.client import LIBRARIES
 from assay.expressions.regex.javascript import python_pattern
 
 Golds = Literal["each", "all", "spans", "value", "none"]
@@ -116,14 +117,7 @@ def _required(kind: str, *choices: str, row: bool = False) -> Option:
     return Option(kind, None, choices, row=row, required=True)
 
 
-_NUMBER = Option("number", 1)
-_TESTED_MATH = {
-    "math-verify": ("0.9.0",),
-    "latex2sympy2_extended": ("1.11.0",),
-    "sympy": ("1.14.0",),
-    "antlr4-python3-runtime": ("4.9.3", "4.11.0", "4.13.2"),
-}
-_MINERVA_MATH = _TESTED_MATH | {"antlr4-python3-runtime": ("4.11.0",)}
+_MINERVA_MATH = LIBRARIES | {"antlr4-python3-runtime": ("4.11.0",)}
 _COSINE = {
     "min_value_wrong": Option("number", -1.0),
     "max_value_wrong": Option("number", -0.5),
@@ -204,7 +198,7 @@ _INSPECT = (
         "_math.py:math",
         "inspect.math",
         "all",
-        libraries={"inspect_ai": ("0.3.285",), **_TESTED_MATH},
+        libraries={"inspect_ai": ("0.3.285",), **LIBRARIES},
     ),
 )
 _LM_EVAL = (
@@ -246,13 +240,13 @@ _LM_EVAL = (
     ),
 )
 _TRL = (
-    Grader("trl.accuracy", "M", "accuracy_rewards.py:accuracy_reward", "trl", libraries=_TESTED_MATH),
+    Grader("trl.accuracy", "M", "accuracy_rewards.py:accuracy_reward", "trl", libraries=LIBRARIES),
     Grader(
         "trl.reasoning_accuracy",
         "M",
         "accuracy_rewards.py:reasoning_accuracy_reward",
         "trl reasoning",
-        libraries=_TESTED_MATH,
+        libraries=LIBRARIES,
     ),
     Grader(
         "trl.cosine",
@@ -261,7 +255,7 @@ _TRL = (
         "trl cosine",
         options={"max_len": _required("positive"), **_COSINE, "tokens": _required("tokens", row=True)},
         unbounded=_always,
-        libraries=_TESTED_MATH,
+        libraries=LIBRARIES,
     ),
     Grader(
         "trl.think_format",
@@ -298,7 +292,7 @@ _TRL = (
     ),
 )
 _OPEN_R1 = (
-    Grader("open_r1.accuracy", "M", ":accuracy_reward", "open_r1", libraries=_TESTED_MATH),
+    Grader("open_r1.accuracy", "M", ":accuracy_reward", "open_r1", libraries=LIBRARIES),
     Grader(
         "open_r1.cosine",
         "M",
@@ -306,7 +300,7 @@ _OPEN_R1 = (
         "open_r1 cosine",
         options={"max_len": Option("positive", 1000), **_COSINE},
         unbounded=_always,
-        libraries=_TESTED_MATH,
+        libraries=LIBRARIES,
     ),
     Grader(
         "open_r1.len",
@@ -315,7 +309,7 @@ _OPEN_R1 = (
         "open_r1 len",
         options={"min_len": _required("whole", row=True), "max_len": _required("whole", row=True)},
         unbounded=_always,
-        libraries=_TESTED_MATH,
+        libraries=LIBRARIES,
     ),
     Grader("open_r1.format", "F", ":format_reward", golds="none", fragment=fragments.open_r1_format),
     Grader("open_r1.tag_count", "R", ":tag_count_reward", "rewards:tag_count", "none"),
@@ -358,7 +352,7 @@ _VERL = (
         {"match": _one("em", "subem"), **_SCORES},
         unbounded=_beyond_one,
     ),
-    Grader("verl.math_verify", "M", "math_verify.py:compute_score", "verl", libraries=_TESTED_MATH),
+    Grader("verl.math_verify", "M", "math_verify.py:compute_score", "verl", libraries=LIBRARIES),
 )
 _OPENAI = (
     Grader("openai_evals.match", "F", "basic/match.py:Match", fragment=fragments.openai_evals_match),
@@ -429,8 +423,7 @@ _ASSERTIONS = (
 
 
 def _inverted(grader: Grader) -> Grader:
-    values = {name: getattr(grader, name) for name in Grader.__dataclass_fields__}
-    return Grader(**values | {"name": grader.name.replace(".", ".not-"), "inverted": True})
+    return replace(grader, name=grader.name.replace(".", ".not-"), inverted=True)
 
 
 _LIGHTEVAL = (

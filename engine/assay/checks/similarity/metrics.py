@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from assay.checks.similarity.overlap import f1_of, set_f1
+
 MAX_CELLS = 10_000_000_000
 """Maximum product of the lengths of two sequences whose edits are counted: at most some seconds."""
 MAX_WORDS = 1_000_000
@@ -86,31 +88,18 @@ def _common(words: Bag, gold: Bag, size: int) -> int:
     return sum(map(min, shared.values(), map(counts.__getitem__, shared)))
 
 
-def _f1(common: int, size: int, gold_size: int) -> float:
-    if common == 0:
-        return 0.0
-    precision, recall = common / size, common / gold_size
-    return 2 * precision * recall / (precision + recall)
-
-
 def _token_f1(words: Bag, gold: Bag) -> float:
     if not (words.words and gold.words):
         return float(words.words == gold.words)
-    return _f1(_common(words, gold, 1), len(words.words), len(gold.words))
+    return f1_of(_common(words, gold, 1), len(words.words), len(gold.words))
 
 
-def set_f1(words: Bag, gold: Bag) -> float:
-    """Return F1 of the sets of words, in nltk's arithmetic; 0.0 if a side has no word."""
-    mine, others = {*words.words}, {*gold.words}
-    common = len(mine & others)
-    if not common:
-        return 0.0
-    precision, recall = common / len(mine), common / len(others)
-    return 1.0 / (0.5 / precision + (1 - 0.5) / recall)
+def _set_f1(words: Bag, gold: Bag) -> float:
+    return set_f1({*words.words}, {*gold.words})
 
 
 def _rouge_n(words: Bag, gold: Bag, *, size: int) -> float:
-    return _f1(_common(words, gold, size), words.total(size), gold.total(size))
+    return f1_of(_common(words, gold, size), words.total(size), gold.total(size))
 
 
 def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
@@ -126,7 +115,7 @@ def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
 def _rouge_l(words: Bag, gold: Bag) -> float:
     from rapidfuzz.distance import LCSseq
 
-    return _f1(LCSseq.similarity(*_numbered(words, gold)), len(words.words), len(gold.words))
+    return f1_of(LCSseq.similarity(*_numbered(words, gold)), len(words.words), len(gold.words))
 
 
 def _word_levenshtein(words: Bag, gold: Bag) -> float:
@@ -173,7 +162,7 @@ def _latin(text: str) -> list[str]:
 WORD_METRICS: dict[str, tuple[Callable[[str], list[str]], Callable[[Bag, Any], float]]] = {
     "word_levenshtein": (_split, _word_levenshtein),
     "token_f1": (str.split, _token_f1),
-    "set_f1": (str.split, set_f1),
+    "set_f1": (str.split, _set_f1),
     **{f"rouge_{size}": (_latin, partial(_rouge_n, size=size)) for size in range(1, 6)},
     "rouge_l": (_latin, _rouge_l),
     "bleu": (_split, bleu),

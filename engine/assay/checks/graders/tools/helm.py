@@ -5,19 +5,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from assay.checks.similarity.overlap import set_f1
 from assay.values.normal_forms import NO_PUNCTUATION, lighteval
 from assay.values.word_lists import LIGHTEVAL_ANYWHERE, LIGHTEVAL_LETTERS, LIGHTEVAL_SUFFIX
 
 Options = Mapping[str, Any]
-
-
-def set_f1(answer: str, target: str) -> float:
-    """Return F1 of two sets of words in nltk's arithmetic; 0.0 if they have none in common."""
-    mine, others = {*answer.split()}, {*target.split()}
-    common = len(mine & others)
-    if not common:
-        return 0.0
-    return 1.0 / (0.5 / (common / len(mine)) + (1 - 0.5) / (common / len(others)))
 
 
 def _exact(answer: str, target: str) -> float:
@@ -80,9 +72,10 @@ def exact_match(text: str, gold: str, options: Options) -> tuple[float, str]:
 
 def f1(text: str, gold: str, options: Options) -> tuple[float, str]:
     """Lighteval's ``F1_score``."""
+    answer, target = text, gold
     if (normalize := NORMALIZED.get(options["normalize"])) is not None:
-        return set_f1(normalize(text), normalize(gold)), text
-    return set_f1(text, gold), text
+        answer, target = normalize(text), normalize(gold)
+    return set_f1({*answer.split()}, {*target.split()}), text
 
 
 @lru_cache(64)

@@ -7,6 +7,7 @@ from typing import Any
 
 from assay.checks.graders.tools.numerals import number
 from assay.checks.graders.tools.patterns import compiled
+from assay.checks.similarity.overlap import f1_of
 from assay.values import normal_forms
 from assay.values.normal_forms import ENDS
 from assay.values.word_lists import INSPECT_ANSWER, INSPECT_CHOICES, INSPECT_UNWRAPPED
@@ -75,14 +76,8 @@ def f1(text: str, golds: Sequence[str], options: Options) -> tuple[float, str]:
     answer, best = counted(text), 0.0
     for gold in golds:
         if target := counted(gold):
-            best = max(best, _f1((answer & target).total(), answer.total(), target.total()))
+            best = max(best, f1_of((answer & target).total(), answer.total(), target.total()))
     return round(best, _DIGITS), text
-
-
-def _f1(common: int, size: int, gold_size: int) -> float:
-    precision = common / size if size else 1.0
-    recall = common / gold_size if gold_size else 1.0
-    return (2 * precision * recall) / (precision + recall) if precision or recall else 0.0
 
 
 def pattern(text: str, golds: Sequence[str], options: Options) -> tuple[float, str]:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from assay.checks.graders.tools.patterns import compiled
+from assay.checks.similarity.overlap import f1_of
 from assay.values.normal_forms import NO_DIGITS, NO_PUNCTUATION, drop, hendrycks, hendrycks_box, is_number
 
 Options = Mapping[str, Any]
@@ -199,10 +200,7 @@ def drop_f1(answer: str, spans: Sequence[str], percent: float = 1.0) -> float:
 
 
 def _bag_f1(answer: set[str], gold: set[str]) -> float:
-    common = len(gold & answer)
-    precision = common / len(answer) if answer else 1.0
-    recall = common / len(gold) if gold else 1.0
-    return (2 * precision * recall) / (precision + recall) if precision or recall else 0.0
+    return f1_of(len(gold & answer), len(answer), len(gold)) if answer or gold else 1.0
 
 
 def _numbers_agree(answer: set[str], gold: set[str]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.graders.tools.lm_eval import drop_f1
+from assay.checks.similarity.overlap import f1_of
 from assay.values.normal_forms import drop, squad
 from assay.values.word_lists import MMLU_LETTER, MMLU_MARKS, MMLU_WORDS
 
@@ -17,20 +18,13 @@ def fuzzy_match(text: str, gold: str, options: Options) -> tuple[float, str]:
     """``FuzzyMatch``: one side contains the other; or F1 of their words."""
     answer, target = squad(text), squad(gold)
     if options["metric"] == "f1_score":
-        return _f1(answer.split(), target.split()), text
+        words, golds = answer.split(), target.split()
+        return f1_of((Counter(words) & Counter(golds)).total(), len(words), len(golds)), text
     return float(_contain(answer, target)), text
 
 
 def _contain(answer: str, target: str) -> bool:
     return answer == target if not (answer and target) else answer in target or target in answer
-
-
-def _f1(answer: list[str], target: list[str]) -> float:
-    common = (Counter(answer) & Counter(target)).total()
-    if not common:
-        return 0.0
-    precision, recall = common / len(answer), common / len(target)
-    return (2 * precision * recall) / (precision + recall)
 
 
 def json_match(text: str, gold: str, _: Options) -> tuple[float, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from assay.checks.similarity.overlap import f1_of
 from assay.values.normal_forms import by_word
 
 Options = Mapping[str, Any]
@@ -39,10 +40,7 @@ def stemmed(text: str, gold: str, options: Options) -> tuple[float, str]:
     else:
         grams = [Counter(zip(*(words[start:] for start in range(int(kind))), strict=False)) for words in (mine, other)]
         common, sizes = (grams[0] & grams[1]).total(), (grams[0].total(), grams[1].total())
-    if not common:
-        return 0.0, text
-    precision, recall = common / sizes[0], common / sizes[1]
-    return 2 * precision * recall / (precision + recall), text
+    return f1_of(common, *sizes), text
 
 
 def _longest_common(mine: list[str], other: list[str]) -> int:
