@@ -1,9 +1,8 @@
 """A plain loop over the texts, as one writes it by hand: patterns are compiled, a text is lowered once and parsed once; scores without reasons."""
 
-import json
 import re
 
-from contenders.spec import NotExpressibleError, checks_of
+from contenders.spec import checks_of, parsed, refuse
 
 TEXT, LOW, VALUE = range(3)
 """What a check reads: the text, the lowered text, or the value of JSON text, ``...`` if it is none."""
@@ -50,10 +49,6 @@ def _json_keys(check):
     return VALUE, lambda value: isinstance(value, dict) and value.keys() >= keys
 
 
-def _expectations(check):
-    raise NotExpressibleError(f"{check['id']}: reads more than the text")
-
-
 _CHECKS = {
     "contains": _phrase,
     "not_contains": _not_phrase,
@@ -63,21 +58,14 @@ _CHECKS = {
     "max_length": _max_length,
     "json_valid": lambda _: (VALUE, lambda value: value is not ...),
     "json_keys": _json_keys,
-    "task_expectations": _expectations,
+    "task_expectations": refuse,
 }
-
-
-def _parsed(text):
-    try:
-        return json.loads(text)
-    except ValueError:
-        return ...
 
 
 def prepare(spec, frame):
     checks = checks_of(spec)
     tests = [_CHECKS[check["type"]](check) for check in checks]
-    parse = _parsed if any(read == VALUE for read, _ in tests) else lambda _: ...
+    parse = parsed if any(read == VALUE for read, _ in tests) else lambda _: ...
     return [check["id"] for check in checks], tests, parse, frame["completion"].to_list()
 
 

@@ -27,3 +27,16 @@ def complaint(check):
     """Return the line of feedback of a failed check, as one writes it by hand."""
     wanted = next((check[name] for name in ("value", "pattern", "requiredKeys") if name in check), "")
     return f"{check['id']}: {check['type']} {json.dumps(wanted, ensure_ascii=False)} is not met"
+
+
+def parsed(text):
+    """Return the value of a JSON text, ``...`` if it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ...
+
+
+def refuse(check):
+    """Say that a check reads more than a text, which no contender has."""
+    raise NotExpressibleError(f"{check['id']}: reads more than the text")

@@ -2,6 +2,7 @@
 
 import random
 import re
+from functools import cache
 
 import pytest
 
@@ -106,6 +107,7 @@ def _texts(number, seed=0):
     return ["", *drawn, *hostile_texts(number, seed)]
 
 
+@cache
 def _automaton(pattern):
     tree = parsed(pattern, 0)
     return automaton_of(tree, tree.state.flags)
