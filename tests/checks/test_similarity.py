@@ -9,9 +9,10 @@ from cases import DATA, sized, some
 from hostile import hostile_pieces
 
 from assay import load_verifier, score
-from assay.checks.similarity import metrics
+from assay.checks.similarity import metrics, overlap
 from assay.checks.similarity.check import Metric, Similarity, SimilarityParams
-from assay.checks.similarity.metrics import WORD_METRICS, Bag
+from assay.checks.similarity.metrics import WORD_METRICS
+from assay.checks.similarity.overlap import Bag
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
@@ -291,7 +292,7 @@ def test_too_long_pairs_are_errors_of_their_rows():
 
 
 def test_golds_of_too_many_words_are_errors(monkeypatch):
-    monkeypatch.setattr(metrics, "MAX_WORDS", 3)
+    monkeypatch.setattr(overlap, "MAX_WORDS", 3)
     monkeypatch.setattr(metrics, "MAX_CELLS", 11)
     assert only("a b c d", metric="bleu", value="a b c d")["error"] == (
         "similarity: ValueError: the gold has 4 words, over 3: too long to count its n-grams"

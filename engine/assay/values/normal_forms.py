@@ -7,7 +7,7 @@ of Lewkowycz et al. (2022) as verl 0.9.1 and lm-eval 0.4.13 have it.
 import math
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial, wraps
 
 from assay.values.word_lists import MINERVA_REMOVED, MINERVA_SUBSTITUTIONS
@@ -70,19 +70,21 @@ _LONGEST = 40
 """… up to this length."""
 
 
-def by_word(form: Callable[[str], str]) -> Callable[[str], str]:
-    """Make a function of a word remember the forms of short ones."""
+def by_word(form: Callable[[str], str]) -> Callable[[Sequence[str]], Iterator[str]]:
+    """Make a function of a word one of words, which remembers the forms of short ones."""
     kept = lru_cache(_WORDS)(form)
 
     @wraps(form)
-    def formed(word: str) -> str:
-        return kept(word) if len(word) <= _LONGEST else form(word)
+    def formed(words: Sequence[str]) -> Iterator[str]:
+        if max(map(len, words), default=0) <= _LONGEST:
+            return map(kept, words)
+        return (kept(word) if len(word) <= _LONGEST else form(word) for word in words)
 
     return formed
 
 
 @by_word
-def inspect_word(word: str) -> str:
+def inspect_words(word: str) -> str:
     """Return a word as Inspect compares it."""
     word = word.casefold()
     if not _DIGIT.search(word):  # a finite number has a digit
@@ -92,14 +94,14 @@ def inspect_word(word: str) -> str:
 
 
 @by_word
-def _drop_word(word: str) -> str:
+def _drop_words(word: str) -> str:
     word = word.lower()
     kept = word if is_number(word) else word.translate(NO_PUNCTUATION)
     return without_articles(str(float(kept)) if is_number(kept) else kept)
 
 
 @by_word
-def _lighteval_word(word: str) -> str:
+def _lighteval_words(word: str) -> str:
     kept = word.lower().translate(NO_PUNCTUATION)
     return without_articles(str(float(kept)) if is_number(kept) else kept)
 
@@ -111,17 +113,17 @@ def words_of(text: str) -> list[str]:
 
 def inspect(text: str) -> str:
     """Word by word: casefold, numbers as floats, without ASCII punctuation, without articles."""
-    return " ".join(filter(None, map(inspect_word, words_of(text))))
+    return " ".join(filter(None, inspect_words(words_of(text))))
 
 
 def drop(text: str) -> str:
     """Word by word: lower, numbers as floats, without ASCII punctuation, without articles."""
-    return " ".join(filter(None, map(_drop_word, words_of(text))))
+    return " ".join(filter(None, _drop_words(words_of(text))))
 
 
 def lighteval(text: str) -> str:
     """Word by word: lower, without ASCII punctuation, then numbers as floats, without articles."""
-    return " ".join(filter(None, map(_lighteval_word, words_of(text))))
+    return " ".join(filter(None, _lighteval_words(words_of(text))))
 
 
 def latex(text: str) -> str:

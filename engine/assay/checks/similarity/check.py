@@ -16,12 +16,12 @@ from assay.checks.similarity.metrics import (
     MAX_CELLS,
     PARTIAL_METRICS,
     WORD_METRICS,
-    Bag,
     problem_of,
     similarities,
     similarity,
     within,
 )
+from assay.checks.similarity.overlap import Bag
 from assay.errors import clipped, encodable, printable, quoted
 from assay.expressions.pairs import once_pairs
 from assay.expressions.shared_columns import nulls, text

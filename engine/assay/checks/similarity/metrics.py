@@ -4,27 +4,27 @@ Sources: SQuAD's ``evaluate-v2.0.py``; rouge_score 0.1.2 without stemming; promp
 """
 
 import math
-import string
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from assay.checks.similarity.overlap import f1_of, set_f1
+from assay.checks.similarity.overlap import (
+    NEVER,
+    Bag,
+    brevity,
+    common_grams,
+    f1_of,
+    gleu_of,
+    latin_words,
+    precisions,
+    set_f1,
+    without_stops,
+)
 
 MAX_CELLS = 10_000_000_000
 """Maximum product of the lengths of two sequences whose edits are counted: at most some seconds."""
-MAX_WORDS = 1_000_000
-"""Maximum words of a gold whose n-grams are counted: some hundred megabytes."""
-
-_LATIN = bytes(code if chr(code) in string.ascii_lowercase + string.digits else ord(" ") for code in range(256))
-"""What becomes of each ASCII character of a text in lower case that is split into Latin words."""
-
-_ORDERS = range(1, 5)
-_NEVER = 1e-7
-"""BLEU's precision of n-grams of which none is in a gold."""
 
 DISTANCE = "levenshtein_distance"
 """The metric that only says whether a distance is small enough."""
@@ -46,52 +46,10 @@ _LARGEST = 1 << 40
 """Longer than any text."""
 
 
-class Bag:
-    """A text's words, its n-grams counted when they are asked for."""
-
-    __slots__ = ("_counts", "_numbers", "words")
-
-    def __init__(self, words: list[str]) -> None:
-        self.words = words
-        self._counts: dict[int, Counter[Hashable]] = {}
-        self._numbers: dict[str, int] = {}
-
-    def counts(self, size: int) -> Counter[Hashable]:
-        """Return how often each n-gram of a size occurs."""
-        if size not in self._counts:
-            if len(self.words) > MAX_WORDS:
-                raise ValueError(
-                    f"the gold has {len(self.words):,} words, over {MAX_WORDS:,}: too long to count its n-grams"
-                )
-            self._counts[size] = Counter(_grams(self.words, size))
-        return self._counts[size]
-
-    def numbers(self) -> dict[str, int]:
-        """Return a number from 0 for each word."""
-        if not self._numbers:
-            self._numbers = {word: number for number, word in enumerate(dict.fromkeys(self.words))}
-        return self._numbers
-
-    def total(self, size: int) -> int:
-        """Return how many n-grams of a size there are."""
-        return max(len(self.words) - size + 1, 0)
-
-
-def _grams(words: Sequence[str], size: int) -> Iterable[Hashable]:
-    return words if size == 1 else zip(*(words[start:] for start in range(size)), strict=False)
-
-
-def _common(words: Bag, gold: Bag, size: int) -> int:
-    counts = gold.counts(size)
-    # NOTE: only n-grams of the gold are counted, so that a long text takes time but no memory
-    shared = Counter(filter(counts.__contains__, _grams(words.words, size)))
-    return sum(map(min, shared.values(), map(counts.__getitem__, shared)))
-
-
 def _token_f1(words: Bag, gold: Bag) -> float:
     if not (words.words and gold.words):
         return float(words.words == gold.words)
-    return f1_of(_common(words, gold, 1), len(words.words), len(gold.words))
+    return f1_of(common_grams(words, gold, 1), len(words.words), len(gold.words))
 
 
 def _set_f1(words: Bag, gold: Bag) -> float:
@@ -99,7 +57,7 @@ def _set_f1(words: Bag, gold: Bag) -> float:
 
 
 def _rouge_n(words: Bag, gold: Bag, *, size: int) -> float:
-    return f1_of(_common(words, gold, size), words.total(size), gold.total(size))
+    return f1_of(common_grams(words, gold, size), words.total(size), gold.total(size))
 
 
 def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
@@ -124,25 +82,12 @@ def _word_levenshtein(words: Bag, gold: Bag) -> float:
     return Levenshtein.normalized_similarity(*_numbered(words, gold))
 
 
-def _gleu(words: Bag, gold: Bag) -> float:
-    total = max(sum(bag.total(size) for size in _ORDERS) for bag in (words, gold))
-    common = sum(_common(words, gold, size) for size in _ORDERS if words.total(size) and gold.total(size))
-    return common / total if total else 0.0
-
-
-def bleu(words: Bag, golds: Sequence[Bag]) -> float:
-    """Return BLEU for sentences: n-grams clipped by the best of the golds, brevity by the golds' closest length."""
-    size = len(words.words)
-    if not size:
+def _bleu(words: Bag, golds: Sequence[Bag]) -> float:
+    if not words.words:
         return 0.0
-    logs = []
-    for order in _ORDERS:
-        if total := words.total(order):
-            share = max(_common(words, gold, order) for gold in golds) / total
-            logs.append(math.log(share or _NEVER))
-    closest = min((len(gold.words) for gold in golds), key=lambda length: (abs(length - size), length))
-    brevity = math.exp(1 - closest / size) if size <= closest else 1.0
-    return brevity * math.exp(sum(logs) / len(logs))
+    logs = [math.log(share or NEVER) for share in precisions(words, golds)]
+    penalty = brevity(len(words.words), [len(gold.words) for gold in golds])
+    return penalty * math.exp(sum(logs) / len(logs))
 
 
 def _split(text: str) -> list[str]:
@@ -150,23 +95,17 @@ def _split(text: str) -> list[str]:
 
 
 def _without_stops(text: str) -> list[str]:
-    words = [word.rstrip(".") for word in _split(text)]
-    return words if any(words) else []
-
-
-def _latin(text: str) -> list[str]:
-    # as re.findall("[a-z0-9]+", …), in a quarter of the time
-    return text.lower().encode("ascii", "replace").translate(_LATIN).decode("ascii").split()
+    return without_stops(_split(text))
 
 
 WORD_METRICS: dict[str, tuple[Callable[[str], list[str]], Callable[[Bag, Any], float]]] = {
     "word_levenshtein": (_split, _word_levenshtein),
     "token_f1": (str.split, _token_f1),
     "set_f1": (str.split, _set_f1),
-    **{f"rouge_{size}": (_latin, partial(_rouge_n, size=size)) for size in range(1, 6)},
-    "rouge_l": (_latin, _rouge_l),
-    "bleu": (_split, bleu),
-    "gleu": (_without_stops, _gleu),
+    **{f"rouge_{size}": (latin_words, partial(_rouge_n, size=size)) for size in range(1, 6)},
+    "rouge_l": (latin_words, _rouge_l),
+    "bleu": (_split, _bleu),
+    "gleu": (_without_stops, gleu_of),
 }
 """How each metric splits a text, and how it scores the words of a text and of a gold; ``bleu`` takes the words of all golds."""
 

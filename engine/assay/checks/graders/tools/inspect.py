@@ -1,13 +1,12 @@
 """Graders of Inspect: inspect_ai 0.3.285, ``scorer/``."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.graders.tools.numerals import number
 from assay.checks.graders.tools.patterns import compiled
-from assay.checks.similarity.overlap import f1_of
+from assay.checks.similarity.overlap import token_f1
 from assay.values import normal_forms
 from assay.values.normal_forms import ENDS
 from assay.values.word_lists import INSPECT_ANSWER, INSPECT_CHOICES, INSPECT_UNWRAPPED
@@ -15,15 +14,15 @@ from assay.values.word_lists import INSPECT_ANSWER, INSPECT_CHOICES, INSPECT_UNW
 Options = Mapping[str, Any]
 
 _ESCAPED = re.compile(r"\\([$,£€*_])")
-_MARKS = re.compile(r"[$,£€*_]")
+_NO_MARKS = str.maketrans("", "", "$,£€*_")
 _FULL_STOP = re.compile(r"\.(?=\s|$|\D)")
-_SPACE = re.compile(r"\s+")
 _DIGITS = 2
 """To which a score is rounded."""
 
 
 def _plain_number(text: str) -> str:
-    return _FULL_STOP.sub("", _MARKS.sub("", _ESCAPED.sub(r"\1", text)))
+    text = _ESCAPED.sub(r"\1", text) if "\\" in text else text
+    return _FULL_STOP.sub("", text.translate(_NO_MARKS))
 
 
 def _short(value: float) -> str:
@@ -50,7 +49,7 @@ def _match_number(answer: str, target: str, location: str) -> tuple[float, str]:
         value = number(answer, trim=False)
         shown = answer if value is None else _short(value)
         return float(shown == target), shown
-    words = _SPACE.split(answer)
+    words = answer.split()
     values = map(number, reversed(words) if location == "end" else words)
     numbers = (_short(value) for value in values if value is not None)
     if location == "any":
@@ -67,17 +66,14 @@ def exact(text: str, gold: str, _: Options) -> tuple[float, str]:
 
 def f1(text: str, golds: Sequence[str], options: Options) -> tuple[float, str]:
     """``f1``: the best of the golds that have words, rounded."""
-    stopped = {*map(normal_forms.inspect_word, options["stop_words"] or ())}
+    dropped = {"", *normal_forms.inspect_words(options["stop_words"] or ())}
 
-    def counted(value: str) -> Counter[str]:
-        words = map(normal_forms.inspect_word, normal_forms.words_of(value))
-        return Counter(" ".join(word for word in words if word and word not in stopped).split())
+    def kept(value: str) -> list[str]:
+        words = normal_forms.inspect_words(normal_forms.words_of(value))
+        return " ".join(word for word in words if word not in dropped).split()
 
-    answer, best = counted(text), 0.0
-    for gold in golds:
-        if target := counted(gold):
-            best = max(best, f1_of((answer & target).total(), answer.total(), target.total()))
-    return round(best, _DIGITS), text
+    answer = kept(text)
+    return round(max(token_f1(answer, kept(gold)) for gold in golds), _DIGITS), text
 
 
 def pattern(text: str, golds: Sequence[str], options: Options) -> tuple[float, str]:

@@ -1,6 +1,7 @@
 """Numbers as Inspect reads them: in any script, with signs, fractions, superscript exponents, and Chinese numerals."""
 
 import math
+import re
 import unicodedata
 
 _TRIMMED = "!?:;()[]{}'\"`"
@@ -21,6 +22,7 @@ _POINTS = "点點"
 _CHINESE = {*_CHINESE_DIGITS, *_TENS, *_UNITS, *_MYRIADS, *_POINTS, *"负負正"}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SUPERSCRIPT_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_DIGIT = re.compile("[0-9]")
 _LONGEST = 4_000
 """Digits that Python converts at once; an integer with more is no number."""
 
@@ -28,6 +30,8 @@ _LONGEST = 4_000
 def number(text: str, *, trim: bool = True) -> float | None:
     """Return the finite number that a text is; None if it is none."""
     text = text.strip(_TRIMMED) if trim else text
+    if text.isascii() and not _DIGIT.search(text):
+        return None
     for read in (_float, _in_any_script):
         value = read(text)
         if value is not None and math.isfinite(value):

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.graders.tools.lm_eval import drop_f1
-from assay.checks.similarity.overlap import f1_of
+from assay.checks.similarity.overlap import token_f1
 from assay.values.normal_forms import drop, squad
 from assay.values.word_lists import MMLU_LETTER, MMLU_MARKS, MMLU_WORDS
 
@@ -18,8 +17,7 @@ def fuzzy_match(text: str, gold: str, options: Options) -> tuple[float, str]:
     """``FuzzyMatch``: one side contains the other; or F1 of their words."""
     answer, target = squad(text), squad(gold)
     if options["metric"] == "f1_score":
-        words, golds = answer.split(), target.split()
-        return f1_of((Counter(words) & Counter(golds)).total(), len(words), len(golds)), text
+        return token_f1(answer.split(), target.split()), text
     return float(_contain(answer, target)), text
 
 
@@ -52,9 +50,11 @@ def _same(answer: Any, target: Any) -> bool:
     return bool(answer == target)
 
 
-_WORDS = tuple(re.compile(f"(?i){word}{MMLU_LETTER}") for word in MMLU_WORDS)
+_WORDS = tuple((word.isascii(), re.compile(f"(?i){word}{MMLU_LETTER}")) for word in MMLU_WORDS)
+_MARKED = re.compile(f"(?i)[{''.join(dict.fromkeys(word[-1] for word in MMLU_WORDS))}]{MMLU_LETTER}")
+"""How each word ends, and the letter: without it none is searched for."""
 _LATIN = {
-    letter: latin for latin, letters in zip("ABCD", ("أঅＡ", "بবＢ", "جডＣ", "دঢＤ"), strict=True) for letter in letters
+    letter: latin for latin, letters in zip("ABCD", ("أঅＡ", "بবＢ", "جডＣ", "দঢＤ"), strict=True) for letter in letters
 }
 
 
@@ -62,7 +62,10 @@ def mmlu(text: str, gold: str, _: Options) -> tuple[float, str]:
     """``mmlu``: the letter behind a word for "answer" in many languages."""
     for mark in MMLU_MARKS:
         text = text.replace(mark, "")
-    found = next((match for word in _WORDS if (match := word.search(text))), None)
+    words = _WORDS if _MARKED.search(text) else ()
+    only_ascii = text.isascii()  # no word with another character folds to it
+    searched = (word.search(text) for is_ascii, word in words if is_ascii or not only_ascii)
+    found = next(filter(None, searched), None)
     letter = "" if found is None else found[1]
     for other, latin in _LATIN.items():
         letter = letter.replace(other, f" {latin}")

@@ -3,27 +3,27 @@
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from assay.checks.graders.tools.patterns import compiled
+from assay.checks.similarity.overlap import NEVER, Bag, brevity, gleu_of, precisions, without_stops
 from assay.expressions.regex.javascript import SPACES, python_pattern
 
 Options = Mapping[str, Any]
 
-_SPACES = re.compile(f"[{SPACES}]+")
+_SPACE = re.compile(f"[{SPACES}]")
+_WORD = re.compile(f"[^{SPACES}]+")
+_OTHER_SPACES = "\x1c\x1d\x1e\x1f\x85\ufeff"
+"""White space of Python that is none of JavaScript, and the other way round."""
 _MOST_CHARACTERS = 100_000
 """Of a JSON object in a text."""
-_ORDERS = range(1, 5)
-_NEVER = 1e-7
-"""BLEU's precision of n-grams of which none is in a gold."""
 _BEYOND = 0xFFFF
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in _SPACES.split(text) if word]
+    return _WORD.findall(text) if any(space in text for space in _OTHER_SPACES) else text.split()
 
 
 def word_count(text: str, gold: Any, _: Options) -> tuple[float, str]:
@@ -80,54 +80,26 @@ def _units(text: str) -> str:
 
 def bleu(text: str, golds: Sequence[str], _: Options) -> tuple[float, str]:
     """``bleu``: of a text with all golds together."""
-    mine, others = _tokens(text), [*map(_tokens, golds)]
-    if not mine:
+    mine, others = _bag(text), [*map(_bag, golds)]
+    if not mine.words:
         return 0.0, text
-    orders = []
-    for size in _ORDERS:
-        if total := max(len(mine) - size + 1, 0):
-            counts = Counter(_grams(mine, size))
-            best = max((counts & Counter(_grams(other, size))).total() for other in others)
-            orders.append(best / total)
-    weight = sum(0.25 for _ in orders)
+    shares = precisions(mine, others)
+    weight = 0.25 * len(shares)
     total_log = 0.0
-    for share in orders:
-        total_log += 0.25 / weight * math.log(share or _NEVER)
-    closest = min((max(len(other), 1) for other in others), key=lambda size: (abs(size - len(mine)), size))
-    brevity = 1.0 if len(mine) > closest else math.exp(1 - closest / len(mine))
-    return min(brevity * math.exp(total_log), 1.0), text
+    for share in shares:
+        total_log += 0.25 / weight * math.log(share or NEVER)
+    penalty = brevity(len(mine.words), [max(len(other.words), 1) for other in others])
+    return min(penalty * math.exp(total_log), 1.0), text
 
 
-def _tokens(text: str) -> list[str]:
-    return _words(text.lower())
-
-
-def _grams(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
-    return zip(*(words[start:] for start in range(size)), strict=False)
+def _bag(text: str) -> Bag:
+    return Bag(_words(text.lower()))
 
 
 def gleu(text: str, golds: Sequence[str], _: Options) -> tuple[float, str]:
     """``gleu``: of the gold that gives the best."""
-    mine = _without_stops(text)
-    return max(_gleu(mine, _without_stops(gold)) for gold in golds) if mine else 0.0, text
-
-
-def _without_stops(text: str) -> list[str]:
-    words = [word.rstrip(".") for word in _tokens(text)]
-    return words if any(words) else []
-
-
-def _gleu(mine: Sequence[str], other: Sequence[str]) -> float:
-    if not other:
-        return 0.0
-    if mine == other:
-        return 1.0
-    common, sizes = 0, [0, 0]
-    for size in _ORDERS:
-        counts, others = (Counter(_grams(words, size)) for words in (mine, other))
-        common += (counts & others).total()
-        sizes = [sizes[0] + counts.total(), sizes[1] + others.total()]
-    return min(common / sizes[0], common / sizes[1])
+    mine, *others = (Bag(without_stops(_words(value.lower()))) for value in (text, *golds))
+    return max(gleu_of(mine, other) for other in others), text
 
 
 def _constant(name: str) -> Any:
@@ -229,7 +201,7 @@ def _line_with_hash(line: str) -> str:
         elif character == '"' or (character == "'" and (before not in _LETTERS or not before)):
             quote = character
         elif character == after == "/":
-            start = max((match.end() for match in _SPACES.finditer(line, 0, at)), default=0)
+            start = max((match.end() for match in _SPACE.finditer(line, 0, at)), default=0)
             if "://" not in line[start : at + 2]:
                 slashes = len(line) - at - len(line[at:].lstrip("/"))
                 return line[:at] + "#" * (slashes // 2) + line[at + slashes :]

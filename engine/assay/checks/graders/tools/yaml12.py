@@ -61,10 +61,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 def load(text: str) -> Any:
     """Return the value of a document; None if it cannot be read."""
-    loader = _Loader(text)
     try:
-        return loader.get_single_data()
+        return yaml.load(text, _Loader)  # noqa: S506  (it is a safe one)
     except (yaml.YAMLError, ValueError, TypeError, OverflowError):
         return None
-    finally:
-        loader.dispose()
