@@ -65,7 +65,7 @@ lint: $(VENV)/.installed  ## ruff and mypy
 docs: $(VENV)/.installed  ## build the site from README.md and docs/ in build/site, with strict links
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
+bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, whose lines replace those in benchmarks/measured.md
 	$(if $(filter ablation,$(MAKECMDGOALS)),$(BIN)/python benchmarks/ablation.py,$(BIN)/python -m pytest --quiet -p no:randomly \
 		$(if $(filter compare,$(MAKECMDGOALS)),benchmarks/bench_throughput.py --benchmark-compare --benchmark-compare-fail=min:50%,benchmarks --benchmark-autosave))
 

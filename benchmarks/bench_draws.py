@@ -13,7 +13,7 @@ import polars as pl
 from harness.comparing import absent, differences, not_expressible, verdicts, written
 from harness.draws import DRAWS, SEED, SpecDraw, spec_draws
 from harness.generate import CACHE, ROWS, drawn_file
-from harness.process import SPEC, Race, contender, launch
+from harness.process import SPEC, Call, Race, contender, launch
 from harness.table import Line, at_least, at_most, line, per_row
 from harness.texts import KINDS
 
@@ -25,7 +25,7 @@ MAY_DIFFER = 0.01
 FLOOR, ASSAY, OURS = "the floor", "assay score", "our definition, the loop over row()"
 FILES = {FLOOR: "file_floor", ASSAY: "file_assay"}
 BY_HAND = {"Polars by hand": "file_polars", "DuckDB SQL": "file_duckdb"}
-IN_MEMORY = {"verifiers": "spec_verifiers", "inspect_ai": "spec_inspect", "promptfoo": "spec_promptfoo"}
+IN_MEMORY = LOOPS | {"verifiers": "spec_verifiers", "inspect_ai": "spec_inspect", "promptfoo": "spec_promptfoo"}
 PEERS_DRAWS = 3
 """Draws for those that score row by row."""
 BESIDE = {FLOOR: FLOOR, ASSAY: "assay"}
@@ -40,19 +40,25 @@ def _spec(draw):
 
 
 def _exact(path, spec):
-    """Assay's verdicts and lines of feedback are those of the loop over rows, of which the seconds for a row are returned."""
+    """Assay's verdicts and lines of feedback are those of the loop over rows, whose times are returned."""
     looped = launch(contender("row_loop", path, LOOPED, 0, spec=spec))
     wanted = pl.read_parquet(written("row_loop"))
     assert pl.read_parquet(written("file_assay"), n_rows=LOOPED).select(wanted.columns).equals(wanted), spec
-    return json.loads(looped.printed)["seconds"] / LOOPED
+    return Call(**json.loads(looped.printed))
 
 
 def _plain_loops(path, spec):
-    """The plain loops that can say what a spec says, each with its seconds for a row."""
+    """The plain loops that can say what a spec says, each with its times."""
+    race = Race({name: contender(module, path, LOOPED, 0, spec=spec) for name, module in LOOPS.items()})
     for name, module in LOOPS.items():
-        command = contender(module, path, LOOPED, 0, spec=spec)
-        if not _cannot(module, partial(launch, command)):
-            yield name, json.loads(launch(command).printed)["seconds"] / LOOPED
+        if not _cannot(module, partial(race.run, name)):
+            yield name, race.call(name)
+
+
+def _beside(call, race):
+    """The wall and the CPU time of a row in a loop, each as a multiple of those of a whole process of Assay."""
+    rows = ROWS / LOOPED
+    return call.seconds * rows / race.seconds(ASSAY), call.cpu * rows / race.cpu(ASSAY)
 
 
 def _cannot(module, run):
@@ -81,10 +87,8 @@ def test_drawn_specs(table):
         for _ in range(TURNS - 1):
             race.turn()
         races.append((draw, race))
-        a_row = race.seconds(ASSAY) / ROWS
-        loops[OURS].append(looped / a_row)
-        for name, a_loop in _plain_loops(path, spec):
-            loops[name].append(a_loop / a_row)
+        for name, call in ((OURS, looped), *_plain_loops(path, spec)):
+            loops[name].append(_beside(call, race))
         table += [_line(draw.name, name, race, name, FLOOR) for name in race.commands]
     _summary(table, races, ASSAY, FLOOR)
     for name in [name for name in BY_HAND if name in files]:
@@ -92,7 +96,8 @@ def test_drawn_specs(table):
     for name, times in loops.items():
         if times:
             shown = f"{name}, {LOOPED:,} rows, median of {len(times)} of {DRAWS}"
-            table.append(line(WHAT, shown, "", ratio=(median(times), "assay")))
+            wall, cpu = ((median(ratios), "assay") for ratios in zip(*times, strict=True))
+            table.append(line(WHAT, shown, "", ratio=wall, cpu_ratio=cpu))
 
 
 def test_ten_checks_on_each_kind_of_text(table):
@@ -103,6 +108,10 @@ def test_ten_checks_on_each_kind_of_text(table):
         race = Race({name: contender(module, path) for name, module in FILES.items()}, TURNS)
         _exact(path, SPEC)
         table.append(_line(what, f"{ASSAY}, {kind}", race, ASSAY, FLOOR, GOALS[ASSAY]))
+        for name, call in _plain_loops(path, SPEC):
+            wall, cpu = ((times, "assay") for times in _beside(call, race))
+            figures = per_row(call.seconds, LOOPED), per_row(call.cpu, LOOPED)
+            table.append(line(what, f"{name}, {LOOPED:,} rows, {kind}", *figures, ratio=wall, cpu_ratio=cpu))
 
 
 def _line(what, shown, race, name, other, goal=None):

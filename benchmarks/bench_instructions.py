@@ -1,4 +1,6 @@
-"""Instructions of IFEval: a plan's first call beside lm-evaluation-harness, where it is installed, and the loop over ``row()``."""
+"""Instructions of IFEval: a plan's first call beside a plain loop, lm-evaluation-harness, where it is installed, and the loop
+over ``row()``.
+"""
 
 import importlib.util
 
@@ -14,7 +16,11 @@ from harness.table import at_least, line, per_row
 
 TURNS = 2
 HERE = min(ROWS, 20_000)
-LOOPS = {"row_loop": "our definition, the loop over row()", "lm_eval_ifeval": "lm-eval"}
+LOOPS = {
+    "instructions_loop": "a plain loop",
+    "row_loop": "our definition, the loop over row()",
+    "lm_eval_ifeval": "lm-eval",
+}
 LEAST = {"row_loop": 1, "lm_eval_ifeval": 4}
 
 

@@ -6,8 +6,7 @@ import sys
 import polars as pl
 import pytest
 
-import assay
-from contenders.batches import WAYS
+from contenders.batches import ways
 from harness.draws import FunctionDraw
 from harness.generate import ABSENT, CACHE, real_functions_file, real_rollouts
 from harness.process import SPEC, Race
@@ -45,16 +44,15 @@ def test_batch(table, which):
         source = real_functions_file(FunctionDraw(0, fn, {}, "real", gold, 1, is_text=True), rows)
     pl.read_parquet(source or pytest.skip(ABSENT), n_rows=rows).write_parquet(path)
     batch = pl.read_parquet(path, n_rows=BATCH)
-    verifier = None if spec == "-" else assay.load_verifier(spec)
-    plan = assay.compile(verifier, batch)
-    assert all(way(batch, plan, verifier).equals(plan.score(batch)) for way in WAYS.values())
+    rewards = {way: [*score(batch)["reward"]] for way, score in ways(spec, batch).items()}
+    assert all(those == rewards["plan.score"] for those in rewards.values())
     asked = [*map(str, (spec, path, BATCH))]
-    race = Race({way: [sys.executable, "-m", "contenders.batches", way, *asked] for way in WAYS}, TURNS)
-    for way in WAYS:
+    race = Race({way: [sys.executable, "-m", "contenders.batches", way, *asked] for way in rewards}, TURNS)
+    for way in rewards:
         printed = [json.loads(run.printed) for run in race.runs[way]]
         first, new, cpu, warm = (min(figures[name] for figures in printed) for name in ("first", "new", "cpu", "warm"))
         what = f"a batch of {BATCH} rows, {which}"
-        goal = at_most(new, GOAL, " ms") if "compiled" not in way else None
+        goal = at_most(new, GOAL, " ms") if "plan" in way else None
         table.append(line(what, f"{way}, the first batch", f"{first:.1f} ms"))
         table.append(line(what, f"{way}, a new batch", f"{new:.1f} ms", f"{cpu:.1f} ms", goal=goal))
         table.append(line(what, f"{way}, the same batch", f"{warm:.1f} ms", state="warm"))

@@ -17,7 +17,8 @@ FILES = {
     ASSAY: "file_assay",
     "Polars by hand": "file_polars",
     "DuckDB SQL": "file_duckdb",
-    "a plain loop, with reasons": "file_loop",
+    "a plain loop": "file_loop",
+    "a plain loop, with reasons": "file_loop_reasons",
 }
 IN_MEMORY = {
     "Assay's plan": ("columns", min(ROWS, 200_000)),

@@ -1,4 +1,4 @@
-"""After the benchmarks: one table on the terminal; in results.md, for the pages, the part of it that has goals."""
+"""After the benchmarks: one table on the terminal; what of it has goals goes into measured.md, for the pages, beside what earlier runs measured."""
 
 import json
 import platform
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness.draws import SEED
-from harness.table import as_markdown, as_text
+from harness.table import as_text, commit, machine, merged, today
 
 _LINES = []
 
 
 def pytest_addoption(parser):
-    parser.addoption("--results", default=Path(__file__).parent, type=Path, help="where results.md and stages.md go")
+    parser.addoption("--results", default=Path(__file__).parent, type=Path, help="where measured.md and stages.md go")
 
 
 def pytest_configure(config):
@@ -54,5 +54,7 @@ def pytest_terminal_summary(terminalreporter, config):
     aimed = {line.measured for line in _LINES if line.goal}
     shown = [line for line in _LINES if line.measured in aimed]
     if shown:
-        path = config.getoption("results") / "results.md"
-        path.write_text(as_markdown(shown, f"drawn by seed {SEED}"), "utf-8")
+        path = config.getoption("results") / "measured.md"
+        kept = path.read_text("utf-8") if path.exists() else ""
+        run, where = f"{today()}, {commit()}", f"{machine()}, drawn by seed {SEED}"
+        path.write_text(merged(kept, shown, run, where), "utf-8")

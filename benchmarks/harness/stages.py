@@ -11,7 +11,7 @@ from pathlib import Path
 import assay
 from harness.generate import CACHE, ROWS, real_rollouts
 from harness.process import HERE, SPEC, Race, contender
-from harness.table import commit, machine
+from harness.table import commit, machine, today
 
 __all__ = ["BEFORE", "STAGES", "Stages", "as_markdown", "measure", "read_before"]
 
@@ -48,7 +48,8 @@ def measure(rows: int = ROWS, turns: int = _TURNS) -> Stages | None:
         return None
     race = Race(commands(rollouts), turns)
     figures = {name: {"seconds": race.seconds(name), "cpu": race.cpu(name)} for name in race.commands}
-    return {"machine": machine(), "commit": commit(Path(assay.__file__).parent), "rows": rows, "figures": figures}
+    where = {"machine": f"{today()} · {machine()}", "commit": commit(Path(assay.__file__).parent)}
+    return {**where, "rows": rows, "figures": figures}
 
 
 def read_before() -> Stages | None:

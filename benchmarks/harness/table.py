@@ -1,8 +1,9 @@
-"""The table that the benchmarks end with: on the terminal, and as Markdown with the machine that it was measured on."""
+"""The table that the benchmarks end with: on the terminal, and as Markdown, where each line keeps the run that measured it."""
 
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -14,14 +15,15 @@ __all__ = [
     "HEADS",
     "Goal",
     "Line",
-    "as_markdown",
     "as_text",
     "at_least",
     "at_most",
     "commit",
     "line",
     "machine",
+    "merged",
     "per_row",
+    "today",
 ]
 
 HEADS = ("measured", "contender", "state", "time", "CPU", "ratio", "CPU ratio", "goal", "met")
@@ -109,14 +111,37 @@ def as_text(lines: list[Line]) -> list[str]:
     return printed
 
 
-def as_markdown(lines: list[Line], *notes: str) -> str:
-    """Return the table, after a line on the machine, the versions and the commit."""
-    rows = [HEADS, ("---",) * len(HEADS), *(astuple(line) for line in lines)]
-    escaped = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)
-    return f"{' · '.join([machine(), commit(), *notes])}\n\n" + "".join(f"| {row} |\n" for row in escaped)
+def merged(kept: str, lines: list[Line], run: str, where: str) -> str:
+    """Return a kept table with what was measured anew: a line replaces that of the same contender, and all others stay.
+
+    Args:
+        kept: The table, as this function returned it; ``""`` for none.
+        lines: What was measured. Contenders that were absent replace nothing.
+        run: When that was, and at which commit; each line ends with it.
+        where: The machine, and what else holds for the run. Runs that no line ends with are left out.
+    """
+    entries = kept.splitlines()
+    runs = dict(entry[2:].split(": ", 1) for entry in entries if entry.startswith("* ")) | {run: where}
+    rows = [re.split(r"(?<!\\) ?\| ?", entry)[1:-1] for entry in entries if entry.startswith("| ")][2:]
+    there = [astuple(line) for line in lines if not line.time.startswith("absent")]
+    rows += [[*(cell.replace("|", "\\|") for cell in line), run] for line in there]
+    latest = {_name(row): row for row in rows}.values()
+    sections = list(dict.fromkeys(row[0] for row in latest))
+    table = [(*HEADS, "run"), ("---",) * (len(HEADS) + 1), *sorted(latest, key=lambda row: sections.index(row[0]))]
+    used = [f"* {name}: {runs[name]}\n" for name in sorted({row[-1] for row in latest})]
+    return "".join([*used, "\n", *(f"| {' | '.join(row)} |\n" for row in table)])
 
 
-def commit(folder: Path = Path(__file__).parents[2]) -> str:
+def _name(row: list[str]) -> tuple[str, ...]:
+    """What was measured, the contender without what a run adds to its name, and the state."""
+    return row[0], re.sub(r" \(.*|, draw \d.*| of \d+ of \d.*", "", row[1]), row[2]
+
+
+def today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def commit(folder: Path = Path(__file__).parents[2] / "engine") -> str:
     """Return the last commit that changed a folder, and whether there are changes since."""
     if shutil.which("git") is None:
         return "no commit"
@@ -128,14 +153,11 @@ def commit(folder: Path = Path(__file__).parents[2]) -> str:
 
 
 def machine() -> str:
-    """Return the machine, the versions and the day."""
+    """Return the machine and the versions."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     versions = [f"CPython {platform.python_version()}", *(f"{name} {_version(name)}" for name in _PEERS)]
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d} · {_processor()}, {cores} cores, {memory:.0f} GB, {platform.system()} · "
-        f"{', '.join([*versions, _node()])}"
-    )
+    return f"{_processor()}, {cores} cores, {memory:.0f} GB, {platform.system()} · {', '.join([*versions, _node()])}"
 
 
 def _version(name: str) -> str:

@@ -1,7 +1,7 @@
 """Write the generated parts of README.md and docs/ anew: ``make readme``.
 
 Tables of checks, presets and commands and the JSON Schema in specs/ come from the code, printed output from running the page, the tables of the benchmarks
-and of the stages from what ``make bench`` measured, where it has.
+and of the stages from what ``make bench`` measured.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ from assay.spec.graders_listing import as_markdown as graders_as_markdown
 from assay.spec.json_schema import schema_text
 from assay.spec.listing import as_markdown
 
-RESULTS, MEASURED = ROOT / "benchmarks" / "results.md", ROOT / "benchmarks" / "measured.md"
-"""What ``make bench`` writes, and the table that the pages show: the last of its results that was kept."""
+MEASURED = ROOT / "benchmarks" / "measured.md"
+"""The table that ``make bench`` writes, and that the pages show."""
 
 SCHEMA = ROOT / "specs" / "assay.schema.json"
 """The JSON Schema that samples name for editors, and that the wheel and the site have."""
@@ -86,7 +86,8 @@ def few_of_benchmarks() -> str:
     lines = [(shown, _line_of(cold, "ten checks, texts in memory", name)) for name, shown in SPEED.items()]
     ours = rate(lines[0][1])
     rows = [[shown, rounded(rate(line)), f"{rounded(ours / rate(line))} ×"] for shown, line in lines]
-    return _table(["scored by", "rows a second on one core", "time beside Assay"], rows)
+    *_, day = re.findall(r"\d+-\d\d-\d\d", lines[0][1]["run"])
+    return _table(["scored by", f"rows a second on one core, {day}", "time beside Assay"], rows)
 
 
 def lines_of_benchmarks() -> list[dict[str, str]]:
@@ -106,11 +107,16 @@ def benchmarks_of(page: str) -> str:
     )
     elsewhere, here = tuple(before), TABLES[page]
     lines = [line for line in lines_of_benchmarks() if line["measured"].startswith(here)]
-    text = MEASURED.read_text("utf-8").partition("\n")[0] + "\n"
-    for measured in dict.fromkeys(line["measured"] for line in lines if not line["measured"].startswith(elsewhere)):
+    lines = [line for line in lines if not line["measured"].startswith(elsewhere)]
+    runs = tuple(f"* {run}: " for run in {line["run"] for line in lines})
+    text = "".join(entry for entry in MEASURED.read_text("utf-8").splitlines(keepends=True) if entry.startswith(runs))
+    for measured in dict.fromkeys(line["measured"] for line in lines):
         rows = [line for line in lines if line["measured"] == measured]
-        shown = [name for name in rows[0] if name != "measured" and any(row[name] for row in rows)]
-        text += f"\n### {measured}\n\n" + _table(shown, [[row[name] for name in shown] for row in rows])
+        one_run = len({row["run"] for row in rows}) == 1
+        hidden = {"measured", "run"} if one_run else {"measured"}
+        shown = [name for name in rows[0] if name not in hidden and any(row[name] for row in rows)]
+        table = _table(shown, [[row[name] for name in shown] for row in rows])
+        text += f"\n### {measured}\n\n" + (f"{rows[0]['run']}\n\n" if one_run else "") + table
     return text
 
 
@@ -290,8 +296,6 @@ def with_output(path: Path) -> str:
 
 if __name__ == "__main__":
     SCHEMA.write_text(schema_text(), "utf-8")  # before programs of the pages register classes
-    if RESULTS.exists():
-        MEASURED.write_text(RESULTS.read_text("utf-8"), "utf-8")
     if STAGES.exists():
         page = DOCS / "stages.md"
         page.write_text(replaced(page.read_text("utf-8"), "stages", STAGES.read_text("utf-8")), "utf-8")

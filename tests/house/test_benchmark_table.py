@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import readme
 
-from harness.table import as_markdown, as_text, at_least, at_most, commit, line, per_row
+from harness.table import as_text, at_least, at_most, commit, line, merged, per_row
 
 
 def test_what_is_measured_is_written_once():
@@ -20,12 +20,34 @@ def test_what_is_measured_is_written_once():
         "reading a cold 0.50 µs/row 0.75 µs/row 1.00 × a 2.00 × b",
         "b|c warm 1.00 µs/row 12.3 × a ≤ 2 no",
     ]
-    page = as_markdown(lines, "drawn by seed 7")
-    assert "| reading | b\\|c | warm | 1.00 µs/row |  | 12.3 × a |  | ≤ 2 | no |\n" in page
-    head = page.partition("\n\n")[0]
-    assert "CPython" in head
-    assert "commit" in head
-    assert head.endswith("drawn by seed 7")
+    page = merged("", lines, "today", "here: drawn by seed 7")
+    assert page.startswith("* today: here: drawn by seed 7\n\n| measured | contender | state |")
+    assert "| reading | b\\|c | warm | 1.00 µs/row |  | 12.3 × a |  | ≤ 2 | no | today |\n" in page
+
+
+def test_what_is_measured_anew_replaces_its_lines_and_no_other():
+    names = ("ours (1 of 9 rows differ)", "worst, draw 3: a|b", "median of 2 of 20", "groups of 5,000", "peer")
+    first = [line("reading", name, "1 s") for name in names] + [line("writing", "ours", "1 s")]
+    kept = merged("", [*first, line("reading", "ours", "1 s", state="warm")], "yesterday", "there")
+    assert merged(kept, [], "today", "here") == kept
+    names = ("ours", "worst, draw 4: c", "median of 3 of 20", "groups of 50,000")
+    again = [line("reading", name, "2 s") for name in names] + [line("reading", "peer", "absent: make peers")]
+    heads, *rows = merged(kept, again, "today", "here").split("\n| ")
+    assert heads == "* today: here\n* yesterday: there\n"
+    assert [
+        [row.split(" | ")[at] for at in (0, 1, 2, 3)] + [row[-13:].split(" | ")[-1].strip(" |\n")] for row in rows[2:]
+    ] == [
+        ["reading", "ours", "cold", "2 s", "today"],
+        ["reading", "worst, draw 4: c", "cold", "2 s", "today"],
+        ["reading", "median of 3 of 20", "cold", "2 s", "today"],
+        ["reading", "groups of 5,000", "cold", "1 s", "yesterday"],
+        ["reading", "peer", "cold", "1 s", "yesterday"],
+        ["reading", "ours", "warm", "1 s", "yesterday"],
+        ["reading", "groups of 50,000", "cold", "2 s", "today"],
+        ["writing", "ours", "cold", "1 s", "yesterday"],
+    ]
+    everything = merged(kept, [*first, line("reading", "ours", "2 s", state="warm")], "today", "here")
+    assert "yesterday" not in everything
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
@@ -66,10 +88,10 @@ def test_the_front_page_shows_cold_figures(monkeypatch, tmp_path):
         for time, state in states
     ]
     kept = tmp_path / "measured.md"
-    kept.write_text(as_markdown(lines), "utf-8")
+    kept.write_text(merged("", lines, "2026-11-22, commit a; CPU 2026-11-27", "here"), "utf-8")
     monkeypatch.setattr(readme, "MEASURED", kept)
     head, _, *rows = readme.few_of_benchmarks().splitlines()
-    assert head == "| scored by | rows a second on one core | time beside Assay |"
+    assert head == "| scored by | rows a second on one core, 2026-11-27 | time beside Assay |"
     assert rows[0] == "| Assay, with the reason of each failure | 330,000 | 1.0 × |"
     assert rows[-1] == "| assertions of promptfoo | 500,000 | 0.7 × |"
 

@@ -193,7 +193,7 @@ def test_a_small_run(which, shown, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    table = (tmp_path / "results.md").read_text("utf-8")
+    table = (tmp_path / "measured.md").read_text("utf-8")
     assert re.search(rf"^\| .*{shown}.* \| cold \| [\d.,]+ ", table, re.MULTILINE), table
 
 
