@@ -28,6 +28,9 @@ from assay.names import LENGTH, TEXT
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import VerifierSpec
 
+_SHARED_PARTS = pl.QueryOptFlags.none().update(comm_subexpr_elim=True)
+"""All that pays on few rows: the parts of a sum stand in it several times."""
+
 
 class Variants:
     """Native verifiers for rollouts of one schema.
@@ -110,15 +113,6 @@ class Variants:
         table = frame.select(columns)
         return pl.concat([table, *apart], how="horizontal") if apart else table
 
-    def columns(self, number: int, table: Container[str]) -> list[str]:
-        """Return the columns of a table that decide the verdicts of a variant: rows that are equal in them have the same."""
-        if number in self._apart:
-            return [f"{number}/reward", f"{number}/passed"]
-        leaves = dict.fromkeys(self._leaf_of[number].values())
-        names = (f"{kind}/{leaf}" for leaf in leaves for kind in ("score", "error", "missing", "applies"))
-        conditions = dict.fromkeys(self._condition_of[number].values())
-        return [UNSCORED, *(name for name in names if name in table), *(f"when/{name}" for name in conditions)]
-
     def verdicts(self, table: pl.DataFrame, number: int, checks: Collection[str] = ()) -> pl.DataFrame:
         """Return ``reward`` and ``passed`` of a variant; a row that it does not score has neither.
 
@@ -161,7 +155,7 @@ class Variants:
             pl.when(is_scored & reward.is_not_null()).then(passes_expr(verifier)).alias("passed"),
             *(pl.when(is_scored).then(pl.col(hidden(name))).alias(name) for name in wanted),
         )
-        return frame.collect(optimizations=pl.QueryOptFlags.none())  # to optimise takes longer than these few columns
+        return frame.collect(optimizations=_SHARED_PARTS)
 
 
 def _unscored(verifier: VerifierSpec, leaf_of: Mapping[str, str], known: Container[str]) -> Iterator[pl.Expr]:

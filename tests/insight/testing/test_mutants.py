@@ -10,7 +10,7 @@ import assay
 from assay.calls.limits import Limits
 from assay.compiling.plan import Plan
 from assay.compiling.variants import Variants
-from assay.insight.testing.mutants import mutants_of
+from assay.insight.testing.mutants import MOST, mutants_of
 from assay.insight.testing.patterns import changed_patterns
 from assay.options import ScoreOptions, settle
 
@@ -103,12 +103,17 @@ def test_patterns_change_in_one_place(pattern, made):
     assert list(changed_patterns(pattern)) == made
 
 
-def test_more_than_500_mutants_are_taken_in_turns_from_each_check():
-    checks = [{"id": f"c{at}", "type": "contains_any", "values": [f"{at}-{n}" for n in range(100)]} for at in range(8)]
-    mutants, number = mutants_of(assay.load_verifier({"checks": checks}), settle(ScoreOptions, {}, "test"), Limits())
-    by_check = [sum(mutant.change.check == f"c{at}" for mutant in mutants) for at in range(8)]
-    assert number > 800
-    assert (len(mutants), max(by_check) - min(by_check)) == (500, 1)
+def test_more_than_500_mutants_are_taken_in_turns_from_each_check(monkeypatch):
+    assert MOST == 500
+    monkeypatch.setattr("assay.insight.testing.mutants.MOST", 50)
+    checks = [{"id": f"c{at}", "type": "contains_any", "values": [f"{at}-{n}" for n in range(10)]} for at in range(8)]
+    test = {"given": {"completion": "0-0"}, "expect": "fail"}
+    found = assay.run_tests({"id": "s", "checks": checks, "tests": [test]}, mutants=True)
+    names = [mutant["check"] for mutant in found.mutants]
+    by_check = [names.count(f"c{at}") for at in range(8)]
+    assert (len(names), max(by_check) - min(by_check)) == (50, 1)
+    assert names == sorted(names)
+    assert found.notes == ("s: 50 mutants, in turns from each check; there are more",)
 
 
 VARIED = [

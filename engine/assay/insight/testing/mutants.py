@@ -1,7 +1,7 @@
 """Mutants: changed verifiers, and whether the tests of a spec notice them."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -33,7 +33,7 @@ from assay.spec.verifier import VerifierSpec, verifier_in_footer
 MOST = 500
 """Most mutants of a spec."""
 
-_ROW, _KIND = HIDDEN + "row", HIDDEN + "kind"
+_ROW = HIDDEN + "row"
 
 
 @dataclass
@@ -83,8 +83,8 @@ class Mutant:
         return data | {"text": text, "before": before[0], "after": after[0], "case": case}
 
 
-def mutants_of(verifier: VerifierSpec, options: ScoreOptions, limits: Limits) -> tuple[list[Mutant], int]:
-    """Return the mutants of a verifier that are not equivalent to it, up to 500, and how many there are.
+def mutants_of(verifier: VerifierSpec, options: ScoreOptions, limits: Limits) -> tuple[list[Mutant], bool]:
+    """Return the mutants of a verifier that are not equivalent to it, up to 500, and whether there may be more.
 
     One is equivalent if another one, or the verifier itself, has its canonical form; or if it puts the same scores together so that
     reward and verdict are the same for all scores that the checks may have.
@@ -96,10 +96,13 @@ def mutants_of(verifier: VerifierSpec, options: ScoreOptions, limits: Limits) ->
         kind for kind in classes if any(node.type in (kind.type, *kind.traits.aliases) for node in verifier.nodes)
     )
     known, assignments = {verifier.canonical}, Assignments(verifier)
-    mutants = list[Mutant]()
-    for change in changes_of(verifier, form):
+    changes, mutants = [*changes_of(verifier, form)], dict[int, Mutant]()
+    for at in range(len(changes)) if len(changes) <= MOST else _in_turns(changes):
+        if len(mutants) == MOST:
+            break
+        change = changes[at]
         try:
-            changed = verifier_in_footer(change.form, checks=own)
+            changed = verifier_in_footer(change.edited(), checks=own)
         except SpecError:
             continue  # no verifier at all
         if len(changed.unusable) > len(verifier.unusable) or changed.canonical in known:
@@ -107,18 +110,16 @@ def mutants_of(verifier: VerifierSpec, options: ScoreOptions, limits: Limits) ->
         known.add(changed.canonical)
         if not (change.is_structural and assignments.are_same(changed)):
             (bounded,) = verifiers_of_run(changed, options, limits=limits)
-            mutants.append(Mutant(change, bounded))
-    return _round_robin(mutants), len(mutants)
+            mutants[at] = Mutant(change, bounded)
+    return [mutants[at] for at in sorted(mutants)], len(mutants) == MOST < len(changes)
 
 
-def _round_robin(mutants: Sequence[Mutant]) -> list[Mutant]:
-    if len(mutants) <= MOST:
-        return [*mutants]
+def _in_turns(changes: Sequence[Change]) -> Iterator[int]:
+    """Yield the places of changes, one of each check in turn."""
     by_check: dict[str, list[int]] = {}
-    for at, mutant in enumerate(mutants):
-        by_check.setdefault(mutant.change.check, []).append(at)
-    turns = [at for turn in zip_longest(*by_check.values()) for at in turn if at is not None]
-    return [mutants[at] for at in sorted(turns[:MOST])]
+    for at, change in enumerate(changes):
+        by_check.setdefault(change.check, []).append(at)
+    return (at for turn in zip_longest(*by_check.values()) for at in turn if at is not None)
 
 
 def find_rows(verifier: VerifierSpec, mutants: Sequence[Mutant], rollouts: Any, options: ScoreOptions) -> None:
@@ -130,9 +131,10 @@ def find_rows(verifier: VerifierSpec, mutants: Sequence[Mutant], rollouts: Any, 
     with engine_errors(source.files):
         variants, start = _variants(verifier, mutants, source.frame, options), 0
         for batch in batches(variants.table(source.frame), _BATCH):
-            kinds = _Kinds(variants, batch)
+            kinds = _kinds(batch)
+            before = variants.verdicts(kinds, 0)
             for number, mutant in enumerate(mutants, 1):
-                rows = kinds.differing(number)
+                rows = _differing(kinds.select(_KINDS), before, variants.verdicts(kinds, number))
                 if rows.height:
                     mutant.first = start + int(rows["first"].min()) if mutant.first is None else mutant.first  # type: ignore[arg-type]
                     mutant.rows += int(rows["rows"].sum())
@@ -157,29 +159,15 @@ _PLACES = 1 << 32
 """More than the rows of a batch."""
 
 
-class _Kinds:
-    """Rows of a table of scores, those that are equal in all that decides a verdict taken together."""
+_KINDS = ("rows", "first", "shortest")
 
-    def __init__(self, variants: Variants, table: pl.DataFrame) -> None:
-        self._variants, self._table = variants, table
-        self._own = variants.columns(0, table.columns)
-        numbered = table.with_row_index(_ROW)
-        kinds = numbered.group_by(self._own).agg(pl.col(_ROW)).with_row_index(_KIND).explode(_ROW).sort(_ROW)
-        places = pl.col(LENGTH).fill_null(0).cast(pl.UInt64) * _PLACES + pl.col(_ROW)
-        self._numbered = numbered.with_columns(kinds[_KIND], places.alias("shortest"))
-        self._before = variants.verdicts(table, 0)
-        self._grouped: dict[tuple[str, ...], pl.DataFrame] = {}
 
-    def differing(self, number: int) -> pl.DataFrame:
-        """Return kinds of rows that a variant scores otherwise: how many ``rows``, the ``first``, the ``shortest``, both verdicts."""
-        others = tuple(name for name in self._variants.columns(number, self._table.columns) if name not in self._own)
-        if others not in self._grouped:
-            measures = (pl.len().alias("rows"), pl.col(_ROW).min().alias("first"), pl.col("shortest").min())
-            self._grouped[others] = self._numbered.group_by(_KIND, *others).agg(measures)
-        kinds = self._grouped[others]
-        rows = self._table[kinds["first"]]
-        after = self._variants.verdicts(rows, number)
-        return _differing(kinds.select("rows", "first", "shortest"), self._before[kinds["first"]], after)
+def _kinds(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the kinds of rows of a table of scores, equal in all but length: how many ``rows``, the ``first`` and the ``shortest``."""
+    places = pl.col(LENGTH).fill_null(0).cast(pl.UInt64) * _PLACES + pl.col(_ROW)
+    numbered = table.with_row_index(_ROW).with_columns(places.alias("shortest"))
+    measures = (pl.len().alias("rows"), pl.col(_ROW).min().alias("first"), pl.col("shortest").min())
+    return numbered.group_by(name for name in table.columns if name != LENGTH).agg(measures)
 
 
 def rows_of(tests: Sequence[SpecTest]) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """The changes of a verifier that its tests should notice, one at a time, in the terms of its canonical form."""
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ class Change:
         check: The id of the check; ``""`` for the verifier.
         operator: What kind of change it is.
         change: What exactly, where the operator does not say it.
-        form: The changed verifier.
+        edited: Makes the changed verifier.
         is_structural: Whether it leaves params and steps as they are, so that it differs only if the scores of leaves are put together
             otherwise.
     """
@@ -42,7 +41,7 @@ class Change:
     check: str
     operator: str
     change: str
-    form: Form
+    edited: Callable[[], Form]
     is_structural: bool = False
 
 
@@ -76,7 +75,7 @@ def changes_of(verifier: VerifierSpec, form: Form) -> Iterator[Change]:
     threshold = form["passThreshold"]
     for other in _pass_thresholds(verifier, threshold):
         written = f"{plain_number(threshold)} -> {plain_number(other)}"
-        yield Change("", "passThreshold", written, {**form, "passThreshold": other}, is_structural=True)
+        yield Change("", "passThreshold", written, partial(dict, form, passThreshold=other), is_structural=True)
     for place, ident, siblings, parent in _places(form["checks"], (), "", None):
         make = partial(_changed, form, place, ident)
         yield from _of_role(make, _at(form, place), siblings, parent)
@@ -116,18 +115,20 @@ def _changed(
     structural: bool = False,
 ) -> Change:
     """Return a change of one check: fields to set, or to remove where they are None; without fields, the check is left out."""
-    whole = copy.deepcopy(form)
-    owner = _at(whole, place[:-1])
-    if edit is None:
-        del owner["checks"][place[-1]]
+    return Change(ident, operator, change, partial(_edited, form, place, edit, params), structural)
+
+
+def _edited(form: Form, place: Sequence[int], edit: Mapping[str, Any] | None, params: Mapping[str, Any] | None) -> Form:
+    at, *within = place
+    before, check, after = form["checks"][:at], form["checks"][at], form["checks"][at + 1 :]
+    if within:
+        changed = [_edited(check, within, edit, params)]
+    elif edit is None:
+        changed = []
     else:
-        check = owner["checks"][place[-1]]
-        check |= edit
-        for name in [name for name, value in edit.items() if value is None]:
-            del check[name]
-        if params is not None:
-            check["params"] = {**check.get("params", {}), **params}
-    return Change(ident, operator, change, whole, structural)
+        fields = {**check, **edit, **({} if params is None else {"params": {**check.get("params", {}), **params}})}
+        changed = [{name: value for name, value in fields.items() if name not in edit or value is not None}]
+    return {**form, "checks": [*before, *changed, *after]}
 
 
 def _pass_thresholds(verifier: VerifierSpec, threshold: float) -> list[float]:

@@ -154,8 +154,8 @@ def _mutants(
     if not has_mutants(verifier):
         return [], [f"it is Python ({verifier.kind}), which has no mutants"]
     settled, own = options
-    mutants, number = mutants_of(verifier, own, limits)
-    notes = [f"{len(mutants)} of {number} mutants, some of each check"] if number > len(mutants) else []
+    mutants, are_more = mutants_of(verifier, own, limits)
+    notes = [f"{len(mutants)} mutants, in turns from each check; there are more"] if are_more else []
     if failing := len(cases) - len(passing):
         notes.append(f"{counted(failing, 'test')} that fail{'s' * (failing == 1)} kill{'s' * (failing == 1)} no mutant")
     with closing_checks([verifier, *(mutant.verifier for mutant in mutants)]):
