@@ -38,7 +38,7 @@ from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.steps.sources import Source
-from assay.values.references import OF_ROW, Reference, columns_of, gold_text, json_text, resolved
+from assay.values.references import OF_ROW, Reference, as_list, columns_of, gold_text, json_text, resolved
 
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.Boolean})
 
@@ -73,7 +73,7 @@ class RowGolds:
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
         """The references in the params, in order, each with the param's name in specs."""
-        named = ((self._in_specs(field), _listed(value)) for field, value in self.given.items())
+        named = ((self._in_specs(field), as_list(value)) for field, value in self.given.items())
         return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
 
     @property
@@ -163,11 +163,11 @@ class RowGolds:
                 return [] if value is None else [(given, value)]
             several = isinstance(value, list) and bool(value) and all(isinstance(item, list) for item in value)
             wholes = value if several else [value]
-            return [(given, whole) for whole in wholes if any(item is not None for item in _listed(whole))]
-        values = ((item, resolved(item, row)) for item in _listed(given))
+            return [(given, whole) for whole in wholes if any(item is not None for item in as_list(whole))]
+        values = ((item, resolved(item, row)) for item in as_list(given))
         if self.kind.measured:
             values = ((item, len(value) if isinstance(value, list) else value) for item, value in values)
-        return [(item, value) for item, among in values for value in _listed(among) if value is not None]
+        return [(item, value) for item, among in values for value in as_list(among) if value is not None]
 
     def _step(self, value: Any) -> Any:
         """Return a gold after its steps, as the type takes it; None if they find nothing."""
@@ -202,7 +202,7 @@ class RowGolds:
         absent = {
             value
             for name, given in self.given.items()
-            for value in _listed(given)
+            for value in as_list(given)
             if isinstance(value, Reference) and (not golds if name == self.param else value.row(row) is None)
         }
         if absent or (self.param in self.given and not golds):
@@ -587,10 +587,6 @@ def _of_distinct(function: Callable[[list[Any]], pl.Series]) -> Callable[[pl.Ser
 def _text(value: Any) -> str:
     """Return a gold as messages show it."""
     return json_text(value) if isinstance(value, list | Mapping) else gold_text(value)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _each(limits: Limits | None, function: Any, values: list[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from assay.spec.pipeline import likely_slip, outline_of, read_chain, read_subjec
 from assay.steps.chain import Chain
 from assay.system.documents import Place
 from assay.values.params import both_cases
-from assay.values.references import is_reference
+from assay.values.references import as_list, is_reference
 
 OWN_FIELDS = ("name", "value", "options", "version", "anyVersion")
 """Fields of a grader beside those of every check."""
@@ -59,7 +59,7 @@ def read_grader(reader: Any, type_name: str, fields: Mapping[str, Any], path: Pl
         read = _fragment(reader, grader, fragment, given, fields, path)
         return None if read is None else own | read
     if problem := _missing_library(grader, options, any_version=any_version):
-        broken: dict[str, Any] = reader.broken(problem, params, path, dict.fromkeys(grader.libraries, ()))
+        broken: dict[str, Any] = reader.broken(problem, params, path, dict.fromkeys(grader.libraries_with(options), ()))
         return own | broken
     return own | {"check": _row_grader(reader, grader, value, options, fields, path), "note": note}
 
@@ -70,7 +70,7 @@ def _row_grader(
     chain = Chain() if fields.get("goldOn") is None else read_chain(reader, fields["goldOn"], (*path, "goldOn"))
     on = fields.get("on") if fields.get("on") is not None else fields.get("extract")
     subject = None if on is None or grader.kind != "M" else read_subject(reader, on, (*path, "on"))[0]
-    return RowGrader(grader, value, options, chain, subject, _libraries(grader, options))
+    return RowGrader(grader, value, options, chain, subject)
 
 
 def _named(reader: FieldReader, type_name: str, given: Mapping[str, Any], path: Place) -> Grader | None:
@@ -187,27 +187,18 @@ def expanded(grader: Grader, fragment: Mapping[str, Any], value: Any, fields: Ma
     for name, other in (("on", "extract"), ("goldOn", None)):
         outer = fields.get(name) if fields.get(name) is not None else fields.get(other or "")
         if outer is not None:
-            outer = outer if isinstance(outer, list) else [outer]
-            check[name] = [*outer, *check.get(name, [])]
+            check[name] = [*as_list(outer), *check.get(name, [])]
     return check
-
-
-def _libraries(grader: Grader, options: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    """Return the libraries that decide verdicts with these options."""
-    return (
-        {}
-        if "value" in grader.options and not options["value"] and "PyYAML" not in grader.libraries
-        else grader.libraries
-    )
 
 
 def _missing_library(grader: Grader, options: Mapping[str, Any], *, any_version: bool) -> str:
     """Return why a grader cannot run for want of a library, or of a version that has been tested."""
-    needed = _libraries(grader, options)
+    needed = grader.libraries_with(options)
     here = versions(needed)
     absent = [name for name, version in here.items() if version is None]
     if absent:
-        install = INSTALL if grader.kind == "M" else f"pip install {' '.join(map(_pinned(grader), absent))}"
+        pinned = (f"'{name}=={known[0]}'" if (known := needed[name]) else name for name in absent)
+        install = INSTALL if grader.kind == "M" else f"pip install {' '.join(pinned)}"
         return f"ModuleNotFoundError: {grader.name} needs {', '.join(absent)}: {install}"
     others = [] if any_version else untested(needed)
     if not others:
@@ -215,7 +206,3 @@ def _missing_library(grader: Grader, options: Mapping[str, Any], *, any_version:
     if grader.kind == "M":
         return f"math libraries not tested: {', '.join(others)}"
     return f"libraries of {grader.name} not tested: {', '.join(others)}"
-
-
-def _pinned(grader: Grader) -> Any:
-    return lambda name: f"'{name}=={known[0]}'" if (known := grader.libraries[name]) else name

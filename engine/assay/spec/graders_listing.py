@@ -63,7 +63,7 @@ def _entry(grader: Grader) -> dict[str, Any]:
         "golds": grader.golds,
         "options": options,
         "unbounded": grader.unbounded(_any_options(grader)),
-        "libraries": [*grader.libraries],
+        "libraries": [*grader.libraries_with(dict.fromkeys(grader.options, True))],
         "revision": grader.revision,
     }
 

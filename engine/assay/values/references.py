@@ -149,6 +149,11 @@ class Reference:
         return None
 
 
+def as_list(value: Any) -> list[Any]:
+    """Return the items of a list; any other value as the only item."""
+    return value if isinstance(value, list) else [value]
+
+
 def resolved(value: Any, row: Mapping[str, Any]) -> Any:
     """Return the value of a row that a reference stands for; a literal as it is."""
     return value.row(row) if isinstance(value, Reference) else value

@@ -123,6 +123,8 @@ def test_what_rows_bring_for_options_is_checked_there():
             {"name": "verl.math_dapo", **GOLD},
             "scores beyond [0, 1]: the verifier needs `combine: sum` and `range: null`",
         ),
+        ({"name": "promptfoo.is-json", "options": {"value": {"type": "objct"}}}, "is not a JSON Schema: the schema is"),
+        ({"name": "promptfoo.is-json", "options": {"value": "a.json"}}, '"a.json" is not a JSON Schema'),
         ({"name": "promptfoo.regex", "value": "(?s)."}, "is not of JavaScript's patterns"),
         ({"name": "inspect.match", **GOLD, "pattern": "x"}, "unknown field `pattern`"),
     ],
@@ -132,6 +134,19 @@ def test_a_mistake_in_a_spec_is_refused(fields, message):
     with pytest.raises(assay.SpecError) as caught:
         load_verifier({"checks": [{"type": "grader", **fields}]})
     assert message in str(caught.value)
+
+
+def test_libraries_are_those_that_the_options_need():
+    schema = {"value": {"type": "object"}}
+    needed = {
+        ("promptfoo.is-json", ()): [],
+        ("promptfoo.is-json", ("value",)): ["jsonschema-rs"],
+        ("promptfoo.contains-json", ()): ["PyYAML"],
+        ("promptfoo.contains-json", ("value",)): ["PyYAML", "jsonschema-rs"],
+    }
+    for (name, given), libraries in needed.items():
+        verifier = load_verifier(spec(name, options={key: schema[key] for key in given}))
+        assert [*verifier.libraries] == libraries
 
 
 def test_options_may_be_spelled_as_either():

@@ -196,6 +196,9 @@ LEFT_OUT = [
     ({"type": "is-json", "value": "file://schema.json"}, "the schema is in another file"),
     ({"type": "is-json", "value": "{a: &b 1, c: *b}"}, "the schema:1"),
     ({"type": "is-json", "value": 5}, "not a JSON Schema"),
+    ({"type": "is-json", "value": True}, "not a JSON Schema"),
+    ({"type": "is-json", "value": {"type": "strin"}}, "is not a JSON Schema: the schema is not valid at type"),
+    ({"type": "is-json", "value": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}, "another draft than 7"),
     ({"type": "equals", "value": "a", "normalizeUnicode": {}}, "`normalizeUnicode` is an object"),
     ({"type": "tool-call-f1", "value": []}, "not names of tools"),
     ({"type": "trajectory:tool-used", "value": {}}, "no name and no pattern"),
@@ -243,6 +246,19 @@ def test_parts_that_cannot_be_read_are_named():
 def test_lines_of_the_file_are_named():
     imported = read("defaultTest:\n  assert:\n    - type: moderation\n    - {type: equals, value: a}\n")
     assert imported.left_out == ["$.defaultTest.assert[0] (line 3): `moderation`: it asks a model"]
+
+
+def test_a_schema_is_an_option_of_the_assertion_of_its_name():
+    schema = {"type": "object", "required": ["a"]}
+    of_each = [{"assert": [{"type": "is-json", "value": {**schema, "required": [key]}}]} for key in "ab"]
+    imported = of({"type": "is-json", "value": schema}, {"type": "not-contains-json", "value": json.dumps(schema)})
+    assert imported.differences == []
+    assert imported.spec["checks"] == [
+        {"type": "grader", "name": "promptfoo.is-json", "options": {"value": schema}},
+        {"type": "grader", "name": "promptfoo.contains-json", "options": {"value": schema}, "negate": True},
+    ]
+    assert scores(imported, '{"a": 1}', '{"a": NaN}', "{a: 1}")["reward"].to_list() == [0.5, 0.0, 0.0]
+    assert scores(read_promptfoo(SpecDocument(of_each)), '{"a": 1}', '{"a": 1}')["reward"].to_list() == [1.0, 0.0]
 
 
 def test_columns_that_are_assumed_are_named():

@@ -33,7 +33,7 @@ from assay.steps.chain import Chain
 from assay.steps.sources import Source
 from assay.steps.subject import Subject
 from assay.values.params import Params
-from assay.values.references import Reference, columns_of, gold_text, resolved
+from assay.values.references import Reference, as_list, columns_of, gold_text, resolved
 
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.String})
 
@@ -78,7 +78,6 @@ class RowGrader(GraderCheck):
         options: All options; those that rows bring are references.
         chain: Steps that each gold takes.
         subject: What the check reads; None for the completion's text.
-        libraries: The libraries whose versions decide its verdicts.
     """
 
     def __init__(
@@ -88,11 +87,10 @@ class RowGrader(GraderCheck):
         options: Mapping[str, Any],
         chain: Chain,
         subject: Subject | None,
-        libraries: Mapping[str, tuple[str, ...]],
     ) -> None:
         super().__init__(GraderParams(name=grader.name))
         self.value, self.options, self.chain, self.reads = value, dict(options), chain, subject
-        named = [*(("value", item) for item in _flat(value)), *self.options.items()]
+        named = [*(("value", item) for item in as_list(value)), *self.options.items()]
         references = tuple((name, item) for name, item in named if isinstance(item, Reference))
         columns = columns_of(reference for _, reference in references)
         self.traits = Traits(  # type: ignore[misc]
@@ -100,7 +98,7 @@ class RowGrader(GraderCheck):
             may_read=columns,
             passed_through=columns,
             references=references,
-            libraries={**libraries, **chain.libraries},
+            libraries={**grader.libraries_with(options), **chain.libraries},
         )
 
     def within(self, limits: Limits) -> "RowGrader":
@@ -129,7 +127,7 @@ class RowGrader(GraderCheck):
         golds = self._golds(row)
         if golds:
             return golds, options, None
-        references = [item for item in _flat(self.value) if isinstance(item, Reference)]
+        references = [item for item in as_list(self.value) if isinstance(item, Reference)]
         return [], options, missing(references, "value")
 
     def _golds(self, row: Row) -> list[Any]:
@@ -137,15 +135,15 @@ class RowGrader(GraderCheck):
             [resolved(item, row) for item in self.value] if isinstance(self.value, list) else resolved(self.value, row)
         )
         if self.grader.golds == "spans":
-            spans = value if isinstance(value, list) else [value]
+            spans = as_list(value)
             lists = spans if any(isinstance(item, list) for item in spans) else [spans]
             return [texts for items in lists if (texts := self._texts(items))]
-        items = [item for item in _flat(value) if item is not None]
+        items = [item for item in as_list(value) if item is not None]
         return items if self.grader.golds == "value" and not self.chain.steps else self._texts(items)
 
     def _texts(self, values: Any) -> list[str]:
-        texts = (self.chain.row(gold_text(value)) for value in _flat(values) if value is not None)
-        return [text for found in texts for text in _flat(found) if text is not None]
+        texts = (self.chain.row(gold_text(value)) for value in as_list(values) if value is not None)
+        return [text for found in texts for text in as_list(found) if text is not None]
 
     # the row
 
@@ -165,7 +163,7 @@ class RowGrader(GraderCheck):
 
     def _unusable(self, verdict: Verdict) -> str:
         """Return why a gold cannot be used that the tool cannot read."""
-        named = next((item for item in _flat(self.value) if isinstance(item, Reference)), None)
+        named = next((item for item in as_list(self.value) if isinstance(item, Reference)), None)
         return encodable(
             f"gold cannot be used: {name_of(named, 'value')} is {verdict.gold}, not parseable by {self.grader.name}"
         )
@@ -258,15 +256,11 @@ class RowGrader(GraderCheck):
 
 
 def _claim(name: str, value: Any) -> str:
-    golds = [item for item in _flat(value) if item is not None]
+    golds = [item for item in as_list(value) if item is not None]
     literals = [item for item in golds if not isinstance(item, Reference)]
     named = [str(item) for item in golds if isinstance(item, Reference)]
     compared = [*([shown(literals)] if literals else []), *named]
     return f"passes {name}" + (f" for {' or '.join(compared)}" if compared else "")
-
-
-def _flat(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 class _Fragment:
@@ -361,7 +355,7 @@ class FragmentGolds(_Fragment, GoldCheck):
     def _shown_golds(self, row: Row) -> list[Any]:
         golds: list[Any] = []
         for gold in self.brought.stepped(row):
-            golds += gold if isinstance(gold, list) else [gold]
+            golds += as_list(gold)
         return golds
 
     def columns(self) -> Columns:

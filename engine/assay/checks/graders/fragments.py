@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.checks.graders.tools.lm_eval import GSM8K, GSM8K_IGNORED, INVALID
+from assay.checks.graders.tools.patterns import GSM8K_ANSWER
 
 Options = Mapping[str, Any]
 Fragment = dict[str, Any]
@@ -58,7 +59,7 @@ def verl_gsm8k(options: Options) -> Fragment | None:
     """``verl.gsm8k``, strict, scored 0 or 1."""
     if options["method"] != "strict" or options["score"] != 1 or options["format_score"] != 0:
         return None
-    found = {"regex": r"#### (\-?[0-9\.\,]+)", "at": "last"}
+    found = {"regex": GSM8K_ANSWER, "at": "last"}
     comma = {"replace": {"old": ",", "new": ""}}
     return {"type": "equals", **_AS_WRITTEN, "on": [{"tail": 300}, or_invalid(found, comma)]}
 

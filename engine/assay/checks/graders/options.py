@@ -1,13 +1,16 @@
 """Options of graders: their kinds, defaults, and what is wrong with a value."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.checks.graders.tools.lm_eval import FILTER_OPTIONS, FILTERS
 from assay.checks.graders.tools.patterns import compiled
+from assay.checks.json.schemas import compiled as compiled_schema
 from assay.errors import did_you_mean, listed
+from assay.values.references import as_list
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Option:
         choices: The texts that it may be; none if any will do.
         row: Whether a row may bring it: ``{column: path}``.
         required: Whether it has to be given.
+        libraries: Libraries that decide verdicts where it is given, each with the versions that have been tested.
     """
 
     kind: str
@@ -27,6 +31,12 @@ class Option:
     choices: tuple[str, ...] = ()
     row: bool = False
     required: bool = False
+    libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether a value has patterns of users, which may take long on any text."""
+        return self.kind in _WITH_PATTERNS
 
     def problem(self, value: Any) -> str:
         """Return what is wrong with a value, as the end of a sentence; ``""`` if it is right."""
@@ -39,12 +49,10 @@ class Option:
         if not fits(value):
             return f"is not {expected}"
         if self.kind in ("pattern", "patterns"):
-            return next((fault for one in _texts(value) if (fault := _pattern_fault(one))), "")
+            return next((fault for one in as_list(value) if (fault := _pattern_fault(one))), "")
+        if self.kind == "schema":
+            return _schema_fault(value)
         return _filters_fault(value) if self.kind == "filters" else ""
-
-
-def _texts(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _pattern_fault(pattern: str) -> str:
@@ -53,6 +61,16 @@ def _pattern_fault(pattern: str) -> str:
     except (re.error, OverflowError, RecursionError) as error:
         return f"is not a pattern: {pattern!r}: {error}"
     return ""
+
+
+_DRAFT = "http://json-schema.org/draft-07/schema"
+
+
+def _schema_fault(schema: Mapping[str, Any]) -> str:
+    if str(schema.get("$schema", _DRAFT)).removesuffix("#") != _DRAFT:
+        return "names another draft than 7, the only one that is read"
+    problem = compiled_schema(json.dumps({"$schema": _DRAFT, **schema}), True).problem
+    return f"is not a JSON Schema: {problem}" if problem else ""
 
 
 def _filters_fault(filters: list[Any]) -> str:
@@ -112,6 +130,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "patterns": ("a list of patterns", _is_texts),
     "filters": ("a list of filters", lambda value: isinstance(value, list)),
     "object": ("an object", lambda value: isinstance(value, dict)),
+    "schema": ("a JSON Schema", lambda value: isinstance(value, dict)),
     "tokens": (
         "a number of tokens, or their list",
         lambda value: isinstance(value, list) or (_is_whole(value) and value >= 0),
@@ -125,4 +144,5 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
 }
 """What a value of each kind is, in words and as a test."""
+_WITH_PATTERNS = ("pattern", "patterns", "filters", "schema")
 _MOST_CHOICES = 99

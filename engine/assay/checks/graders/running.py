@@ -1,17 +1,16 @@
 """Score texts by the functions of graders: in this process, or in processes with limits where they may take long."""
 
-import importlib
 import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from assay.calls.limits import is_user_error
 from assay.checks.graders import package_program, rows_program
+from assay.checks.graders.calling import call
 from assay.checks.graders.table import Grader
 from assay.checks.mathematics.client import LATE as MATH_LATE
 from assay.checks.mathematics.client import Grading, compare_all
@@ -68,24 +67,14 @@ def failed(error: str) -> Verdict:
     return Verdict(0.0, error=error)
 
 
-@cache
-def function_of(place: str) -> Callable[..., tuple[float, str]]:
-    """Return a function by its module and name."""
-    module, _, name = place.partition(":")
-    function: Callable[..., tuple[float, str]] = getattr(importlib.import_module(f"{__package__}.tools.{module}"), name)
-    return function
-
-
 def score(grader: Grader, question: Question) -> Verdict:
-    """Score a text in this process: the definition."""
-    function, text, options = function_of(grader.score), question.text, question.options
-    if grader.golds == "none":
-        return Verdict(*function(text, options))
-    if grader.golds in ("all", "spans"):
-        return Verdict(*function(text, question.golds, options), shown(question.golds))
-    results = [(function(text, gold, options), gold) for gold in question.golds]
-    (best, extracted), gold = max(results, key=lambda result: result[0][0])
-    return Verdict(best, extracted, shown([gold]))
+    """Score a text in this process."""
+    return _verdict(question, *call(grader.score, grader.golds, question.text, question.golds, question.options))
+
+
+def _verdict(question: Question, value: float, extracted: str, at: int) -> Verdict:
+    golds = question.golds if at < 0 else question.golds[at : at + 1]
+    return Verdict(float(value), extracted, shown(golds))
 
 
 _MOST_SHOWN = 3
@@ -114,15 +103,10 @@ def score_all(grader: Grader, questions: Sequence[Question], stop: threading.Eve
 
 
 def _may_take_long(grader: Grader, question: Question) -> bool:
-    guarded = grader.guarded and (grader.literal is not None or _has_patterns(question.options))
-    if guarded or question.options.get("value") is not None:  # a schema has patterns, too
+    if grader.searches(question.options):
         return True
     size = len(question.text) + sum(len(gold) for gold in question.golds if isinstance(gold, str))
     return size > MOST_CHARACTERS
-
-
-def _has_patterns(options: Mapping[str, Any]) -> bool:
-    return any(options.get(name) for name in ("pattern", "regexes_to_ignore", "filter_list"))
 
 
 def _attempt(grader: Grader, question: Question) -> Verdict | None:
@@ -162,8 +146,7 @@ def _by_pool(pool: Pool, grader: Grader, questions: Sequence[Question], stop: th
 def _read(grader: Grader, question: Question, answer: Answer) -> Verdict:
     match answer:
         case Reply(("scored", float() | int() as value, str() as extracted, int() as at)):
-            golds = question.golds if at < 0 else question.golds[at : at + 1]
-            return Verdict(float(value), extracted, shown(golds) if golds else "")
+            return _verdict(question, value, extracted, at)
         case Reply((str() as problem, *_)):
             return failed(problem)
         case Raised(name, message):

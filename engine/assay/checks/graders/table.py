@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Any, Literal
 
 from assay.checks.graders import fragments
@@ -72,9 +74,8 @@ class Grader:
         rounded: Whether its arithmetic may go beyond 1 by last bits, which the verifier's range cuts.
         whole_list: Whether a list is one gold of the fragment's check.
         inverted: Whether the score is 1 minus that of the function.
-        libraries: Libraries that decide verdicts, each with the versions that have been tested.
+        libraries: Libraries that decide verdicts with any options, each with the versions that have been tested.
         literal: What makes the param of a gold of the spec that is a text; golds of rows then take the function.
-        guarded: Whether texts of any length may take long, so that another process scores them.
         revision: Of this implementation: it changes with verdicts.
     """
 
@@ -92,12 +93,21 @@ class Grader:
     inverted: bool = False
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     literal: Callable[[str], str] | None = None
-    guarded: bool = False
     revision: int = 1
 
     @property
     def tool(self) -> Tool:
         return TOOLS[self.name.partition(".")[0]]
+
+    def libraries_with(self, options: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        """Return the libraries that decide verdicts with options."""
+        given = (option.libraries for name, option in self.options.items() if options[name])
+        return reduce(or_, given, {**self.libraries})
+
+    def searches(self, options: Mapping[str, Any]) -> bool:
+        """Return whether it searches for patterns of users, so that a text of any length may take long."""
+        given = any(option.has_patterns and options[name] for name, option in self.options.items())
+        return given or self.literal is not None
 
     @property
     def place(self) -> str:
@@ -131,8 +141,7 @@ _IGNORED = {
     "regexes_to_ignore": Option("patterns"),
 }
 _LIGHTEVAL_FORMS = Option("text", None, ("helm", "triviaqa", "bigbench", "gsm8k"))
-_SCHEMA = {"value": Option("object")}
-_JSON: dict[str, tuple[str, ...]] = {"jsonschema-rs": ()}
+_SCHEMA = {"value": Option("schema", libraries={"jsonschema-rs": ()})}
 
 
 def _always(_: Mapping[str, Any]) -> bool:
@@ -172,7 +181,6 @@ _INSPECT = (
         "inspect:pattern",
         "all",
         {"pattern": _required("pattern"), "ignore_case": _flag(default=True), "match_all": _flag()},
-        guarded=True,
     ),
     Grader(
         "inspect.answer",
@@ -210,7 +218,6 @@ _LM_EVAL = (
         "all",
         {**_IGNORED, "filter_list": Option("filters"), "choices": Option("list", row=True)},
         fragments.lm_eval_exact_match,
-        guarded=True,
     ),
     Grader(
         "lm_eval.gsm8k",
@@ -397,9 +404,7 @@ _ASSERTIONS = (
     _assertion("icontains-all", **_LISTS),
     _assertion("starts-with", file="startsWith"),
     _assertion("equals"),
-    _assertion(
-        "regex", gold_param="pattern", kind="F, R", score="promptfoo:regex", literal=python_pattern, guarded=True
-    ),
+    _assertion("regex", gold_param="pattern", kind="F, R", score="promptfoo:regex", literal=python_pattern),
     _assertion(
         "levenshtein",
         score="promptfoo:levenshtein",
@@ -409,14 +414,14 @@ _ASSERTIONS = (
     _assertion("gleu", score="promptfoo:gleu", golds="all"),
     _assertion("bleu", score="promptfoo:bleu", golds="all"),
     _assertion("word-count", score="promptfoo:word_count", golds="value", file="wordCount"),
-    _assertion("is-json", score="promptfoo:is_json", golds="none", options=_SCHEMA, file="json", libraries=_JSON),
+    _assertion("is-json", score="promptfoo:is_json", golds="none", options=_SCHEMA, file="json"),
     _assertion(
         "contains-json",
         score="promptfoo:contains_json",
         golds="none",
         options=_SCHEMA,
         file="json",
-        libraries=_JSON | {"PyYAML": ()},
+        libraries={"PyYAML": ()},
     ),
     _assertion("tool-call-f1", whole_list=True, file="toolCallF1"),
 )

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from assay.checks.graders.table import GRADERS
 from assay.spec.importers.imported import (
     Imported,
     NoCounterpartError,
@@ -73,7 +74,7 @@ def _scaled(sum_: tuple[float, dict[str, float]], factor: float) -> tuple[float,
     return sum_[0] * factor, {name: weight * factor for name, weight in sum_[1].items()}
 
 
-_OPERATIONS = ("eq", "ne", "like", "ilike")
+_STRING_CHECK = GRADERS["openai.string_check"]
 _METRICS = {
     "fuzzy_match": "ratio",
     **{name: name for name in ("bleu", "gleu", *(f"rouge_{n}" for n in (1, 2, 3, 4, 5, "l")))},
@@ -141,10 +142,10 @@ def _check(grader: Any, *, summed: bool = False, name: Any = None, weight: float
     if kind == "multi":
         raise NoCounterpartError("`multi` stands within other graders")
     if kind == "string_check":
-        operation = grader.get("operation")
-        if not isinstance(operation, str) or operation not in _OPERATIONS:
-            raise NoCounterpartError(f"`operation` is {named(operation)}, not one of {', '.join(_OPERATIONS)}")
-        way: dict[str, Any] = {"type": "grader", "name": "openai.string_check", "options": {"operation": operation}}
+        operation, known = grader.get("operation"), _STRING_CHECK.options["operation"].choices
+        if operation not in known:
+            raise NoCounterpartError(f"`operation` is {named(operation)}, not one of {', '.join(known)}")
+        way: dict[str, Any] = {"type": "grader", "name": _STRING_CHECK.name, "options": {"operation": operation}}
         around: dict[str, Any] = {}
     elif kind == "text_similarity":
         way, around = {"type": "similarity", "metric": _metric(grader)}, _passing(grader)

@@ -27,7 +27,7 @@ from assay.values.references import is_reference
 _KEYS = ("tests", "defaultTest", "assertionTemplates", "prompts", "providers", "targets", "scenarios")
 _SET = "assert-set"
 _FILE = "file://"
-_GOLDS = ("value", "values", "pattern", "schema", "called", "notCalled", "sequence")
+_GOLDS = ("value", "values", "pattern", "called", "notCalled", "sequence")
 """Params that a column may bring."""
 _TASK = "task_id"
 
@@ -174,8 +174,7 @@ class _ConfigurationReader:
             check = self._set(given, path, graded)
         else:
             base, check = assertion_check(given, graded=graded, column_of=self._column)
-            exact = check["type"] == "grader"
-            if base in DIFFERENCES and not exact and base not in self.differing:
+            if base in DIFFERENCES and base not in self.differing:
                 self.differing.add(base)  # once for each type
                 self.notes.differ(path, f"`{base}`: {DIFFERENCES[base]}")
         check = named_check(given.get("metric"), check)
@@ -221,7 +220,7 @@ class _ConfigurationReader:
 
                 def hole(name: str, value: Any, values: list[Any] = values) -> Any:
                     is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-                    as_json = name in ("schema", "value") and isinstance(value, dict) and not is_reference(value)
+                    as_json = name == "value" and isinstance(value, dict) and not is_reference(value)
                     if not (is_list or as_json or isinstance(value, str)):
                         return value
                     values.append(value)

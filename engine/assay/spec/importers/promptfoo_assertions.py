@@ -1,6 +1,5 @@
 """Assertions of promptfoo to checks, type by type: those of promptfoo 0.123, with their defaults."""
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,16 +7,10 @@ from typing import Any
 
 from assay.checks.graders.table import GRADERS
 from assay.errors import SpecError
-from assay.expressions.regex.javascript import NoPatternError, python_pattern
 from assay.spec.importers.imported import NoCounterpartError, check_threshold, is_number, pieces_of, reference_to
 from assay.system.documents import named, parse_text
 
 NOT = "not-"
-_EDITS = 5
-"""How many edits ``levenshtein`` allows by default."""
-_DRAFT = "http://json-schema.org/draft-07/schema#"
-"""The draft by which promptfoo reads a schema that names none."""
-
 _UNICODE = {None: None, False: None, True: "nfc", "NFC": "nfc", "NFKC": "nfkc"}
 """The normal forms that ``normalizeUnicode`` asks for."""
 
@@ -33,11 +26,6 @@ class Assertion:
     inverse: bool
     graded: bool
     column_of: Callable[[str], str]
-
-    @property
-    def case(self) -> dict[str, bool]:
-        """Whether upper and lower case differ."""
-        return {"caseSensitive": not self.type.startswith("i")}
 
     def text(self, *, filled: bool = False) -> Any:
         """Return the value as a text or a reference."""
@@ -67,41 +55,45 @@ class Assertion:
         return self.value
 
     def pattern(self) -> Any:
-        """Return the value as a pattern or a reference to one."""
+        """Return the value as a pattern of JavaScript or a reference to one."""
         if not isinstance(self.value, str) or not self.value:
             raise NoCounterpartError(f"`value` is {named(self.value)}, not a pattern")
         pieces = pieces_of(self.value)
         if len(pieces) == 1:
-            try:
-                return python_pattern(self.value)
-            except NoPatternError as error:
-                raise NoCounterpartError(str(error)) from None
+            return self.value
         if len(pieces) == 3 and not pieces[0] and not pieces[2]:  # noqa: PLR2004  (one template alone)
             return self._reference(self.value)
         raise NoCounterpartError("a template is part of a pattern")
 
-    def limit(self, default: float | None = None) -> float:
-        """Return the threshold."""
-        limit = default if self.threshold is None else self.threshold
-        if limit is None:
+    @property
+    def limit(self) -> float:
+        """The threshold, without which there is no check."""
+        if self.threshold is None:
             raise NoCounterpartError("it has no `threshold`")
-        return limit
+        return self.threshold
 
     def reaching(self, check: Mapping[str, Any], default: float) -> dict[str, Any]:
         """Return a graded check, which passes from the threshold on if its verdict counts."""
         if self.graded:
             return dict(check)
-        threshold = self.limit(default)
+        threshold = default if self.threshold is None else self.threshold
         check_threshold(threshold)
         return {**check, "threshold": threshold}
 
-    def similarity(self, metric: str, default: float) -> dict[str, Any]:
-        """Return the check of a similarity."""
+    def similar(self, check: Mapping[str, Any], default: float) -> dict[str, Any]:
+        """Return a graded check of one text or several."""
         value = self.texts() if isinstance(self.value, list) else self.text()
-        return self.reaching({"type": "similarity", "metric": metric, "value": value}, default)
+        return self.reaching({**check, "value": value}, default)
 
-    def json(self) -> dict[str, Any]:
-        """Return the check of JSON that conforms to the schema that the assertion gives, or of any JSON."""
+    def by_name(self, gold: Any = None, /, **options: Any) -> dict[str, Any]:
+        """Return the grader of the assertion, with its gold, and options where they are given and other than the defaults."""
+        grader = GRADERS[f"promptfoo.{self.type}"]
+        given = {key: value for key, value in options.items() if value not in (None, grader.options[key].default)}
+        check = {"type": "grader", "name": grader.name}
+        return check | ({} if gold is None else {"value": gold}) | ({"options": given} if given else {})
+
+    def schema(self) -> dict[str, Any] | None:
+        """Return the schema that the assertion gives; None if it gives none."""
         schema = self.data()
         if isinstance(schema, str) and schema:
             if schema.startswith("file://"):
@@ -110,13 +102,11 @@ class Assertion:
                 schema = parse_text(schema, ".yaml", "the schema").data
             except SpecError as error:
                 raise NoCounterpartError(error.fact) from None
-        if schema in (None, ""):
-            return {"type": "json_valid"}
-        if not isinstance(schema, dict | bool):
+        if schema in (None, "", False):
+            return None
+        if not isinstance(schema, dict):
             raise NoCounterpartError(f"`value` is {named(schema)}, not a JSON Schema")
-        if isinstance(schema, dict):
-            schema = {"$schema": _DRAFT, **schema}
-        return {"type": "json_schema", "schema": schema, "validateFormats": True}
+        return schema
 
     def _reference(self, value: Any) -> Any:
         if isinstance(value, list | dict) or value is None:
@@ -161,8 +151,10 @@ def _equals(assertion: Assertion) -> dict[str, Any]:
     asked = assertion.fields.get("normalizeUnicode")
     if isinstance(asked, list | dict) or asked not in _UNICODE:
         raise NoCounterpartError(f"`normalizeUnicode` is {named(asked)}")
-    normalized = {"normalize": _UNICODE[asked]} if _UNICODE[asked] else {}
-    return {"type": "equals", "value": assertion.text(), "strip": False, "caseSensitive": True, **normalized}
+    if _UNICODE[asked] is None:
+        return assertion.by_name(assertion.text())
+    as_written = {"strip": False, "caseSensitive": True}
+    return {"type": "equals", "value": assertion.text(), **as_written, "normalize": _UNICODE[asked]}
 
 
 def _counted(assertion: Assertion) -> dict[str, Any]:
@@ -176,7 +168,9 @@ def _counted(assertion: Assertion) -> dict[str, Any]:
     bounds = {name: bound for name, bound in bounds.items() if bound is not None}
     if not bounds or not all(is_number(bound) and name in ("min", "max", "exactly") for name, bound in bounds.items()):
         raise NoCounterpartError(f"`value` is {named(value)}, not a number or {{min, max}}")
-    return {"type": "count", "of": "words" if assertion.type == "word-count" else "chars", **bounds}
+    if assertion.type == "word-count":
+        return assertion.by_name(bounds.get("exactly", bounds))
+    return {"type": "count", "of": "chars", **bounds}
 
 
 def _tool_names(assertion: Assertion) -> list[str]:
@@ -217,50 +211,31 @@ def _tools_valid(assertion: Assertion) -> dict[str, Any]:
     return {"type": "tool_valid"}
 
 
-_CONTAINS = ("contains", "icontains")
+_PHRASES = ("contains", "icontains", "starts-with")
+_LISTS = ("contains-any", "icontains-any", "contains-all", "icontains-all")
 _CALLS_VALID = ("is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call")
 
 RULES: dict[str, Callable[[Assertion], dict[str, Any]]] = {
-    **dict.fromkeys(_CONTAINS, lambda given: {"type": "contains", "value": given.text(filled=True), **given.case}),
-    **{
-        f"{name}-{which}": lambda given, which=which: {  # type: ignore[misc]  # of a default
-            "type": f"contains_{which}",
-            "values": given.texts(),
-            **given.case,
-        }
-        for name in _CONTAINS
-        for which in ("any", "all")
+    **dict.fromkeys(_PHRASES, lambda given: given.by_name(given.text(filled=True))),
+    **dict.fromkeys(_LISTS, lambda given: given.by_name(given.texts())),
+    "ends-with": lambda given: {
+        "type": "ends_with",
+        "value": given.text(filled=True),
+        "strip": False,
+        "caseSensitive": True,
     },
-    **dict.fromkeys(
-        ("starts-with", "ends-with"),
-        lambda given: {
-            "type": given.type.replace("-", "_"),
-            "value": given.text(filled=True),
-            "strip": False,
-            "caseSensitive": True,
-        },
-    ),
     "equals": _equals,
-    "regex": lambda given: {"type": "regex", "pattern": given.pattern()},
+    "regex": lambda given: given.by_name(given.pattern()),
     **dict.fromkeys(("word-count", "character-count"), _counted),
-    "is-json": lambda given: given.json(),
-    "contains-json": lambda given: (
-        given.json() | {"on": [{"json": {"at": "first"}}]} | ({"notFound": "pass"} if given.inverse else {})
-    ),
-    "rouge-n": lambda given: given.similarity("rouge_1", 0.75),
-    "rouge-l": lambda given: given.similarity("rouge_l", 0.75),
-    "bleu": lambda given: given.similarity("bleu", 0.5),
-    "gleu": lambda given: given.similarity("gleu", 0.5),
-    "levenshtein": lambda given: {
-        "type": "similarity",
-        "metric": "levenshtein_distance",
-        "value": given.text(),
-        "maxDistance": math.floor(given.limit(5) or 5),  # in promptfoo, 0 is no threshold
-    },
-    "cost": lambda given: {"type": "number_range", "max": given.limit(), "on": [{"column": "cost"}]},
-    "latency": lambda given: {"type": "number_range", "max": given.limit(), "on": [{"column": "latency_ms"}]},
+    **dict.fromkeys(("is-json", "contains-json"), lambda given: given.by_name(value=given.schema())),
+    "rouge-n": lambda given: given.similar({"type": "similarity", "metric": "rouge_1"}, 0.75),
+    "rouge-l": lambda given: given.similar({"type": "similarity", "metric": "rouge_l"}, 0.75),
+    **dict.fromkeys(("bleu", "gleu"), lambda given: given.similar(given.by_name(), 0.5)),
+    "levenshtein": lambda given: given.by_name(given.text(), threshold=given.threshold or None),  # 0 is none
+    "cost": lambda given: {"type": "number_range", "max": given.limit, "on": [{"column": "cost"}]},
+    "latency": lambda given: {"type": "number_range", "max": given.limit, "on": [{"column": "latency_ms"}]},
     "finish-reason": lambda given: {"type": "equals", "value": given.text(), "on": [{"column": "finish_reason"}]},
-    "tool-call-f1": lambda given: given.reaching({"type": "tool_f1", "value": _tool_names(given)}, 1.0),
+    "tool-call-f1": lambda given: given.reaching(given.by_name(_tool_names(given)), 1.0),
     "trajectory:tool-used": _tool_used,
     "trajectory:tool-sequence": _tool_sequence,
     **dict.fromkeys(_CALLS_VALID, _tools_valid),
@@ -275,8 +250,6 @@ _ROUGE = (
 )
 
 DIFFERENCES = {
-    "contains-json": "with a schema, the first JSON object or list of the output counts, strictly read; promptfoo tries all, and repairs them",
-    "is-json": "with a schema, NaN and Infinity are JSON here",
     **dict.fromkeys(("rouge-n", "rouge-l"), _ROUGE),
     "cost": "it reads the column `cost`",
     "latency": "it reads the column `latency_ms`",
@@ -328,26 +301,4 @@ def assertion_check(
         raise NoCounterpartError(f"`threshold` is {named(threshold)}, not a number")
     check = rule(Assertion(base, assertion.get("value"), threshold, assertion, inverse, graded, column_of))
     negated = inverse and not (base in _INVERTED and "notCalled" in check)
-    check = _by_name(base, check, assertion.get("value"))
     return base, {**check, "negate": True} if negated else check
-
-
-_GOLD_OF = {"contains_any": "values", "contains_all": "values", "regex": "pattern"}
-_NO_GOLD = ("is-json", "contains-json")
-
-
-def _by_name(base: str, check: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Return a check as the grader of its assertion, where there is one that needs no more than it has."""
-    kind = check["type"]
-    if f"promptfoo.{base}" not in GRADERS or kind in ("json_match", "json_schema") or "normalize" in check:
-        return dict(check)
-    grader: dict[str, Any] = {"type": "grader", "name": f"promptfoo.{base}"}
-    if base == "word-count":
-        grader["value"] = check.get("exactly", {name: check[name] for name in ("min", "max") if name in check})
-    elif kind == "regex" and isinstance(check["pattern"], str):
-        grader["value"] = value  # as it is written for JavaScript
-    elif base not in _NO_GOLD:
-        grader["value"] = check[_GOLD_OF.get(kind, "value")]
-    if base == "levenshtein" and check["maxDistance"] != _EDITS:
-        grader["options"] = {"threshold": check["maxDistance"]}
-    return grader | ({"threshold": check["threshold"]} if "threshold" in check else {})

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from assay.checks.graders.tools.patterns import GSM8K_ANSWER
 from assay.checks.similarity.overlap import set_f1
 from assay.values.normal_forms import NO_PUNCTUATION, lighteval
 from assay.values.word_lists import LIGHTEVAL_ANYWHERE, LIGHTEVAL_LETTERS, LIGHTEVAL_SUFFIX
@@ -31,7 +32,7 @@ def final_number_exact_match(text: str, gold: str, _: Options) -> tuple[float, s
     return _exact(answer, target), answer
 
 
-_GSM8K = re.compile(r"#### (\-?[0-9\.\,]+)")
+_GSM8K = re.compile(GSM8K_ANSWER)
 
 
 def gsm8k(text: str) -> str:

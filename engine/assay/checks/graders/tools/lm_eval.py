@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from assay.checks.graders.tools.patterns import compiled
+from assay.checks.graders.tools.patterns import GSM8K_ANSWER, compiled
 from assay.checks.similarity.overlap import f1_of
 from assay.values.normal_forms import NO_DIGITS, NO_PUNCTUATION, drop, hendrycks, hendrycks_box, is_number
 
@@ -15,7 +15,7 @@ Options = Mapping[str, Any]
 
 INVALID = "[invalid]"
 """What a filter gives where its pattern finds nothing, by default."""
-GSM8K = {"strict-match": (r"#### (\-?[0-9\.\,]+)", 0), "flexible-extract": (r"(-?[$0-9.,]{2,})|(-?[0-9]+)", -1)}
+GSM8K = {"strict-match": (GSM8K_ANSWER, 0), "flexible-extract": (r"(-?[$0-9.,]{2,})|(-?[0-9]+)", -1)}
 """Pattern of each filter of the task, and which of its matches counts."""
 GSM8K_IGNORED = (",", r"\$", r"(?s).*#### ", r"\.$")
 NQ_OPEN_IGNORED = (r"\b(?:The |the |An |A |The |a |an )",)

@@ -4,6 +4,9 @@ import re
 import warnings
 from functools import lru_cache
 
+GSM8K_ANSWER = r"#### (\-?[0-9\.\,]+)"
+"""What stands behind the mark of GSM8K's solutions."""
+
 
 @lru_cache(256)
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from assay.checks.graders.tools.patterns import GSM8K_ANSWER
 from assay.values.normal_forms import braced, hendrycks, hendrycks_box, minerva, squad
 
 Options = Mapping[str, Any]
@@ -57,7 +58,7 @@ def reasoning_steps(text: str, _: Options) -> tuple[float, str]:
 
 
 _TAIL, _BOX_TAIL = 300, 100
-_STRICT = re.compile(r"#### (-?[0-9.,]+)")
+_STRICT = re.compile(GSM8K_ANSWER)
 _NUMBER = re.compile(r"-?[0-9.,]+")
 _ANSWER = re.compile(r"(?i)Answer\s*:\s*([^\n]+)")
 _NO_ANSWER = "[INVALID]"
