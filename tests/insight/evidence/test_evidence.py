@@ -8,7 +8,9 @@ import pytest
 from cases import DATA
 
 import assay
+from assay.checks.graders.table import GRADERS
 from assay.insight.evidence.spans import KINDS
+from assay.spec.graders_listing import fragment_of, variants
 from assay.testing import hostile_texts
 
 GOLDENS = DATA / "view_goldens.json"
@@ -304,3 +306,26 @@ def test_a_phrase_is_marked_where_the_check_passes_and_only_there(word):
 def test_the_example_of_the_documentation_holds():
     result = doctest.testmod(sys.modules[assay.evidence.__module__])
     assert (result.attempted > 0, result.failed) == (True, 0)
+
+
+def test_a_grader_has_the_evidence_of_the_check_that_makes_it():
+    columns = {"answer": "paris", "golds": ["Paris", "x"], "tools": [], "possible_answer": [{"f": {"a": [1]}}]}
+    seen = set()
+    for grader in GRADERS.values():
+        for options in variants(grader):
+            check = fragment_of(grader, options)
+            if check is None or grader.name == "ifeval":
+                continue
+            gold = {} if grader.golds == "none" else {"value": {"column": "golds" if grader.whole_list else "answer"}}
+            named = {"id": "c", "type": "grader", "name": grader.name, "options": options, **gold}
+            for text in ("it is Paris: #### 12,000 Answer: B", "Paris.", "<think>\n</think>"):
+                found = evidence(named, text, **columns).as_json()
+                assert found == evidence({"id": "c", **check}, text, **columns).as_json(), (grader.name, options)
+                seen |= {span["kind"] for span in found["checks"][0]["spans"]}
+    assert seen == {"read", "matched", "gold", "offending"}
+
+
+def test_a_grader_of_a_row_marks_at_most_what_its_steps_find():
+    check = {"type": "grader", "name": "inspect.answer", "value": "Rome", "options": {"pattern": "line"}}
+    assert marked(check, "Q. ANSWER: Paris") == []
+    assert marked({**check, "on": [{"after": "Q."}]}, "Q. ANSWER: Paris") == ["read:ANSWER: Paris"]

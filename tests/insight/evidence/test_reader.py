@@ -72,3 +72,13 @@ def test_leaves_of_groups_are_read_and_nothing_of_others_types():
     when = {"id": "w", "type": "contains", "value": "y", "when": {"column": "c", "exists": True}}
     assert [*readers(group, class_of_others, when)] == [("v", "g.a"), ("v", "w")]
     assert readers_of([{"id": "p", "kind": "class:Other"}]) == {}
+
+
+def test_a_grader_of_a_result_reads_as_the_check_that_makes_it():
+    check = {"type": "grader", "name": "simple_evals.multichoice", "value": {"column": "answer"}}
+    (reader,) = readers(check).values()
+    reading = reader.read({"completion": "Answer: B", "answer": "(B)"})
+    assert (reading.read, reading.expected, reading.near) == ("B", ("(B)",), "wrapped")
+    assert (reader.is_grader, reader.negates) == (True, False)
+    (opposite,) = readers({"type": "grader", "name": "promptfoo.not-contains", "value": "a"}).values()
+    assert opposite.negates

@@ -263,11 +263,16 @@ def _claim(name: str, value: Any) -> str:
     return f"passes {name}" + (f" for {' or '.join(compared)}" if compared else "")
 
 
-class _Fragment:
+class Fragment:
     """What a check becomes as a fragment: its score may be inverted or all or nothing, and its reasons begin with the grader's name."""
 
     inverted: bool
     whole: bool
+
+    @property
+    def plain(self) -> Check:
+        """The check that makes it, as a spec without graders has it."""
+        raise NotImplementedError
 
     def _renamed(self, outcome: Outcome, reason: Callable[[], str]) -> Outcome:
         if outcome.error is not None:
@@ -292,13 +297,17 @@ class _Fragment:
         return replace(columns, score=score, reason=reason)
 
 
-class FragmentCheck(_Fragment, GraderCheck):
+class FragmentCheck(Fragment, GraderCheck):
     """A check without golds of rows, as a fragment of a grader."""
 
     def __init__(self, grader: Grader, check: Check, *, inverted: bool, whole: bool) -> None:
         super().__init__(GraderParams(name=grader.name))
         self.check, self.inverted, self.whole = check, inverted, whole
         self.traits = replace(check.traits, code=check.traits.code or type(check))  # type: ignore[misc]
+
+    @property
+    def plain(self) -> Check:
+        return self.check
 
     def within(self, limits: Limits) -> "FragmentCheck":
         bounded = super().within(limits)
@@ -332,7 +341,7 @@ class FragmentCheck(_Fragment, GraderCheck):
         return self.check.explain()
 
 
-class FragmentGolds(_Fragment, GoldCheck):
+class FragmentGolds(Fragment, GoldCheck):
     """A check with golds, as a fragment of a grader."""
 
     def __init__(self, grader: Grader, check: GoldCheck, *, inverted: bool, whole: bool) -> None:
@@ -344,6 +353,12 @@ class FragmentGolds(_Fragment, GoldCheck):
     def grader(self) -> Grader:
         """The grader."""
         return GRADERS[self.name]
+
+    @property
+    def plain(self) -> Check:
+        brought = self.brought
+        plain = GoldCheck(brought.check, brought.given, brought.chain)
+        return plain if brought.limits is None else plain.within(brought.limits)
 
     def outcome(self, row: Row) -> Outcome:
         return self._renamed(super().outcome(row), lambda: self._words(row["completion"], row))

@@ -8,6 +8,7 @@ from typing import Any
 from assay.calls.limits import Limits
 from assay.checks.base import Check, is_builtin
 from assay.checks.golds import GoldCheck
+from assay.checks.graders.check import Fragment, GraderCheck
 from assay.checks.registry import BUILTIN
 from assay.checks.similarity.metrics import DISTANCE
 from assay.checks.tools.base import ReadCalls
@@ -54,6 +55,10 @@ class CheckReader:
     def __init__(self, spec: CheckSpec) -> None:
         check = spec.check
         assert check is not None  # noqa: S101  (``reader_of`` sees to it)
+        self.is_grader = isinstance(check, GraderCheck | Fragment)
+        self.negates = spec.negate is not (isinstance(check, Fragment) and check.inverted)
+        if isinstance(check, Fragment):  # a grader reads as the check that makes it
+            check = check.plain
         self.spec, self.check = spec, check
         self.type = check.type if is_builtin(check) else ""
         """Its type; ``""`` where that is no type of Assay, of which nothing is known but what it reads."""
@@ -74,7 +79,7 @@ class CheckReader:
     def marks_golds(self) -> bool:
         """Whether a gold somewhere in the text says something of a check that fails."""
         is_graded = self.spec.threshold is None and getattr(self.bare.params, "metric", DISTANCE) != DISTANCE
-        return not (self.spec.negate or is_graded or self.type == "choice")
+        return not (self.negates or is_graded or self.type == "choice")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -128,7 +133,7 @@ class CheckReader:
     @property
     def may_be_near(self) -> bool:
         """Whether ``near`` says how what it reads and a gold are related, where it fails."""
-        return self.type in _NEAR and not self.spec.negate
+        return self.type in _NEAR and not self.negates
 
     def phrases(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the texts of its golds, also of what should not be there."""
@@ -205,7 +210,7 @@ def _leaves(checks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
 
 
 def _stored_reader(form: Mapping[str, Any]) -> CheckReader | None:
-    if form["type"] not in BUILTIN:
+    if form["type"] not in (*BUILTIN, GraderCheck.type):
         return None
     plain = {name: value for name, value in form.items() if name != "when"} | {"id": "check"}
     try:

@@ -66,7 +66,7 @@ class Scene:
     @property
     def is_negated(self) -> bool:
         """Whether what the check searches for must not be there."""
-        return self.reader.spec.negate is not (self.reader.type == "not_contains")
+        return self.reader.negates is not (self.reader.type == "not_contains")
 
     @cached_property
     def compared(self) -> PlacedText:
@@ -128,17 +128,17 @@ def _beyond(scene: Scene, unit: str, limit: float) -> Iterator[Mark]:
 
 
 def _length(scene: Scene) -> Iterator[Mark]:
-    return iter(()) if scene.reader.spec.negate else _beyond(scene, "chars", scene.params.value)
+    return iter(()) if scene.reader.negates else _beyond(scene, "chars", scene.params.value)
 
 
 def _length_penalty(scene: Scene) -> Iterator[Mark]:
     unit = scene.params.unit  # a length that the row brings is in no text
-    if unit in ("chars", "words") and not scene.reader.spec.negate:
+    if unit in ("chars", "words") and not scene.reader.negates:
         yield from _beyond(scene, unit, float(scene.params.max) - float(scene.params.buffer))
 
 
 def _count(scene: Scene) -> Iterator[Mark]:
-    of, negated = scene.params.of, scene.reader.spec.negate
+    of, negated = scene.params.of, scene.reader.negates
     bounds = [bound for bound in (scene.params.max, scene.params.exactly) if bound is not None]
     limit = max(math.floor(min(bounds)), 0) if bounds and not negated else None
     if isinstance(of, str) and COUNTS[of].is_all:
@@ -186,7 +186,7 @@ def _offending(scene: Scene, values: Iterable[PlacedValue]) -> Iterator[Mark]:
 
 
 def _json(scene: Scene) -> Iterator[Mark]:
-    if not scene.fails or scene.reader.spec.negate:
+    if not scene.fails or scene.reader.negates:
         return
     tree = _tree(scene.value.text)
     if tree is not None:
@@ -246,7 +246,7 @@ def _leaves(tree: PlacedValue, *, ordered: bool) -> Iterator[tuple[tuple[Any, ..
 def _calls(scene: Scene) -> Iterator[Mark]:
     """Yield the arguments that differ in the first free call with the name of the first expected one that none matches."""
     check, text = scene.check, scene.value.text
-    if not isinstance(check, ToolCalls) or not scene.fails or scene.reader.spec.negate:
+    if not isinstance(check, ToolCalls) or not scene.fails or scene.reader.negates:
         return
     calls, arguments = parsed_calls(calls_in_text(text, check.params.format)), _arguments(text)
     mismatch = check.mismatch(calls, check.prepared(check.own_gold))
@@ -280,7 +280,7 @@ def _repetition(scene: Scene) -> Iterator[Mark]:
     texts = [lowered.text[start:end] for start, end in words]
     known: set[tuple[str, ...]] = set()
     joined: list[Place] = []
-    for at in range(len(words) - n + 1 if not scene.reader.spec.negate else 0):
+    for at in range(len(words) - n + 1 if not scene.reader.negates else 0):
         ngram = tuple(texts[at : at + n])
         if ngram in known:
             start, end = words[at][0], words[at + n - 1][1]
@@ -293,7 +293,7 @@ def _repetition(scene: Scene) -> Iterator[Mark]:
 
 
 def _case(scene: Scene) -> Iterator[Mark]:
-    if scene.reader.spec.negate:
+    if scene.reader.negates:
         return
     is_wrong, before, start = _WRONG[scene.params.is_], "", -1
     for at, character in enumerate(f"{scene.value.text} "):

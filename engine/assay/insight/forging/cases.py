@@ -15,9 +15,14 @@ _Cases = Iterator[Made] | None
 
 
 def is_forged(reader: CheckReader) -> bool:
-    """Return whether cases are made for a check: its golds come from rows, and its type has forms."""
+    """Return whether cases are made for a check: its golds come from rows, and its type, which is no other tool's, has forms."""
     has_golds = isinstance(reader.check, GoldCheck) and bool(reader.check.brought.references)
-    return has_golds and reader.type in _CASES and (reader.type != "similarity" or reader.spec.threshold is not None)
+    return (
+        has_golds
+        and not reader.is_grader
+        and reader.type in _CASES
+        and (reader.type != "similarity" or reader.spec.threshold is not None)
+    )
 
 
 def text_of(gold: Any) -> str:
