@@ -174,6 +174,36 @@ def test_a_survivor_comes_with_a_test_that_kills_it():
     assert all(outcomes[m["operator"], m["change"]] == "killed" for m in shown)
 
 
+SHOWN = [  # (check, completion, gold, operator and change, the text that shows it)
+    ({"type": "number"}, "5", "1200", ("tolerance", "relTol 0 -> 0.01"), "1201"),
+    ({"type": "list_equals", "as": "set"}, "5", "a, b", ("mode", "as set -> multiset"), "a, b, a"),
+    ({"type": "equals", "on": [{"regex": r"(?s)\[(.*)\]"}]}, "is it [Oslo]?", "Oslo", ("strip", ""), "is it [ \n Oslo \n]?"),
+    ({"type": "number", "on": [{"after": "A:"}]}, "A: 5", 5, ("at", "after: last -> first"), "A: 5 A:"),
+    ({"type": "number_range", "max": 7, "value": None}, "2", None, ("bound", "7 -> 6"), "2 7"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "completion", "gold", "change", "text"), SHOWN)
+def test_forged_cases_of_the_golds_and_what_the_spec_looks_for_show_mutants(check, completion, gold, change, text):
+    given = {"completion": completion} | ({} if gold is None else {"answer": gold})
+    check = {name: value for name, value in {"value": GOLD, **check}.items() if value is not None}
+    expect = {"reward": {"min": 0}}
+    found = assay.run_tests({"checks": [check], "tests": [{"given": given, "expect": expect}]}, mutants=True)
+    (shown,) = (m for m in found.mutants if (m["operator"], m["change"]) == change)
+    assert (shown["outcome"], shown["text"]) == ("survives", text)
+
+
+def test_forged_tool_calls_stand_in_messages_beside_texts():
+    calls = [{"name": "f", "arguments": {"x": 1}}]
+    test = {"given": {"completion": "none", "answer": calls}, "expect": "fail"}
+    found = assay.run_tests({"checks": [{"type": "tool_calls", "value": GOLD}], "tests": [test]}, mutants=True)
+    (mode,) = (m for m in found.mutants if m["change"] == "arguments exact -> subset")
+    assert mode["outcome"] == "survives"
+    call = mode["case"]["given"]["completion"][0]["tool_calls"][0]["function"]
+    assert json.loads(call["arguments"]) == {"x": 1, "extra": 1}
+    assert mode["case"]["expect"] == "fail"
+
+
 def test_a_mutant_is_killed_by_what_is_said_and_by_scores_of_checks():
     given = {"completion": "sorry"}
     spec = {"checks": [{"id": "a", "type": "contains", "value": "thanks"}, {"id": "b", "type": "json_valid"}]}

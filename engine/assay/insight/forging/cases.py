@@ -5,24 +5,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.checks.golds import GoldCheck
-from assay.insight.evidence.reader import CheckReader
+from assay.insight.evidence.reader import CheckReader, reader_of
 from assay.insight.forging.made import Made, Wrap
 from assay.insight.forging.numbers import decimal_of, number_cases
 from assay.insight.forging.texts import choice_cases, list_cases, phrase_cases, phrase_of
 from assay.insight.forging.values import call_cases, calls_of, json_cases
+from assay.spec.check import CheckSpec
 
 _Cases = Iterator[Made] | None
 
 
-def is_forged(reader: CheckReader) -> bool:
-    """Return whether cases are made for a check: its golds come from rows, and its type, which is no other tool's, has forms."""
-    has_golds = isinstance(reader.check, GoldCheck) and bool(reader.check.brought.references)
-    return (
-        has_golds
-        and not reader.is_grader
-        and reader.type in _CASES
-        and (reader.type != "similarity" or reader.spec.threshold is not None)
-    )
+def forged_reader(spec: CheckSpec) -> CheckReader | None:
+    """Return the reader of a check that cases are made for: its golds come from rows, and its type, no other tool's, has forms; else None."""
+    reader = None if spec.broken else reader_of(spec)
+    if reader is None or not (isinstance(reader.check, GoldCheck) and reader.check.brought.references):
+        return None
+    has_forms = not reader.is_grader and reader.type in _CASES
+    return reader if has_forms and (reader.type != "similarity" or spec.threshold is not None) else None
 
 
 def text_of(gold: Any) -> str:

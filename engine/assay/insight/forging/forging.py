@@ -7,6 +7,7 @@ is not the check's proves what it is.
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Unpack
 
 import polars as pl
@@ -21,10 +22,10 @@ from assay.expressions.json import mended
 from assay.insight import stats
 from assay.insight.auditing import SAMPLED_ID, SAMPLED_ROW, SAMPLED_TASK, joined_tasks, sampled_tasks
 from assay.insight.documents import forge_document
-from assay.insight.evidence.reader import CheckReader, reader_of
-from assay.insight.forging.carriers import carrier, in_place_of
-from assay.insight.forging.cases import FORMS, cases_of, is_forged, is_texts, parsed, text_of
+from assay.insight.evidence.reader import CheckReader
+from assay.insight.forging.cases import FORMS, forged_reader, is_texts, parsed
 from assay.insight.forging.made import Kind, Made
+from assay.insight.forging.making import Making
 from assay.insight.probes import checks_named, phrases_of, probes_of, task_of
 from assay.insight.results import as_data, names_of
 from assay.loading.presets.preset import NONE
@@ -239,10 +240,11 @@ class _Forging:
         """Return what all checks make of their golds."""
         cases, rates, smallest, unread, probes, tests = (list[dict[str, Any]]() for _ in range(6))
         for name, verifier, spec in checks_named(self.verifiers):
-            reader = reader_of(spec) if verifier.kind == NATIVE and not spec.broken else None
-            if reader is None or not is_forged(reader):
+            if verifier.kind != NATIVE or (reader := forged_reader(spec)) is None:
                 continue
-            own = self._scored(spec, [*self._cases(name, reader)])
+            making = Making(reader, self.golds, partial(self._passing, spec), self.skip)
+            own = self._scored(spec, [_Case(*case) for case in making.cases()])
+            self.notes += making.notes(name)
             plain = [case for case in own if case.made.form == "plain" and case.made.kind == "form" and case.is_wrong]
             unread += [{"check": name, **self._shown(case), "score": case.score} for case in plain]
             left_out = {case.place for case in plain}
@@ -275,47 +277,6 @@ class _Forging:
         expected = "pass" if case.made.kind == "form" else "fail"
         kind = {"form": case.made.form, "class": case.made.kind}
         return {**kind, **self._shown(case), "expected": expected, "score": case.score}
-
-    def _cases(self, name: str, reader: CheckReader) -> Iterator[_Case]:
-        """Yield the cases of a check, of each row on which it runs."""
-        subject, wrap = reader.spec.subject, None
-        if reader.subject_source is None or reader.type == "tool_calls":
-            wrap = carrier(() if subject is None else subject.chain.steps)
-        condition = reader.spec.when
-        runs = [condition is None or condition.check is not None or condition.row(row) for row in self.golds]
-        lacking, unfit = 0, 0
-        texts = {} if wrap is not None else self._passing(reader.spec)
-        for place in (place for place, is_run in enumerate(runs) if is_run):
-            golds = [gold for gold in reader.golds(self.golds[place]) if gold is not None]
-            if not golds:
-                continue
-            gold = text_of(golds[0])
-            own = wrap or in_place_of(gold, texts.get(place, ()))
-            made = cases_of(reader, golds, own or str)
-            if made is None:
-                unfit += 1
-            elif own is None:
-                lacking += 1
-            else:
-                yield from self._distinct(place, gold, made)
-        if lacking:
-            where = (
-                "no passing rollout has the gold once"
-                if texts
-                else "no text is known that its steps read; name rollouts"
-            )
-            self.notes.append(f"{name}: {counted(lacking, 'gold')} not forged: {where}")
-        if unfit:
-            self.notes.append(f"{name}: {counted(unfit, 'gold')} not forged: not of the form that cases are made of")
-
-    def _distinct(self, place: int, gold: str, made: Iterator[Made]) -> Iterator[_Case]:
-        seen = set[str]()
-        for case in made:
-            if case.form in self.skip or (isinstance(case.completion, str) and case.completion in seen):
-                continue
-            if isinstance(case.completion, str):
-                seen.add(case.completion)
-            yield _Case(place, gold, case)
 
     def _passing(self, spec: CheckSpec) -> dict[int, list[str]]:
         """Return the texts of the rollouts of each task that pass a check."""
