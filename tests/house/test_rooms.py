@@ -182,6 +182,15 @@ def test_a_query_within_a_batch_runs_its_expressions_in_sequence():
     )
 
 
+def test_packages_that_import_their_own_modules_are_imported_whole():
+    # two threads, of which one imports such a package and one a module in it, wait for each other; Python then lets one of them see
+    # modules that are not made yet
+    modules = [(name, node.module) for name in MODULES for node in nodes_of(name)[ast.ImportFrom]]
+    whole = ("rapidfuzz.", "nltk.")
+    after_punkt = ("checks.instructions.extras", "nltk.tokenize.destructive")  # which is imported once nltk is there
+    assert [pair for pair in modules if pair[1].startswith(whole) and pair != after_punkt] == []
+
+
 def test_the_definition_of_a_run_does_not_name_the_engine():
     tree = tree_of("scoring.reference")
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

@@ -106,11 +106,11 @@ def word_tokens(text: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _punkt() -> Any:
     try:
-        from nltk.tokenize.punkt import PunktTokenizer
+        from nltk import tokenize
     except ImportError:
         raise MissingError(f"nltk, which splits sentences, is not installed: {_INSTALL}") from None
     try:
-        return PunktTokenizer("english")
+        return tokenize.punkt.PunktTokenizer("english")
     except LookupError:
         where = "NLTK_DATA is the folder with `tokenizers/punkt_tab`, if it is not in a usual place"
         raise MissingError(f"nltk's data for sentences is not installed: {_PUNKT} ({where})") from None

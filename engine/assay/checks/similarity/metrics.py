@@ -71,15 +71,15 @@ def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
 
 
 def _rouge_l(words: Bag, gold: Bag) -> float:
-    from rapidfuzz.distance import LCSseq
+    from rapidfuzz import distance
 
-    return f1_of(LCSseq.similarity(*_numbered(words, gold)), len(words.words), len(gold.words))
+    return f1_of(distance.LCSseq.similarity(*_numbered(words, gold)), len(words.words), len(gold.words))
 
 
 def _word_levenshtein(words: Bag, gold: Bag) -> float:
-    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz import distance
 
-    return Levenshtein.normalized_similarity(*_numbered(words, gold))
+    return distance.Levenshtein.normalized_similarity(*_numbered(words, gold))
 
 
 def _bleu(words: Bag, golds: Sequence[Bag]) -> float:
@@ -154,9 +154,9 @@ def within(value: str, gold: str, max_distance: int) -> float:
 def similarities(metric: str, values: Sequence[str], golds: Sequence[str], max_distance: int) -> pl.Series:
     """Return ``similarity`` or ``within`` of many pairs, of which none has two empty texts, as a Float64 column."""
     import numpy as np
-    from rapidfuzz.process import cpdist
+    from rapidfuzz import process
 
-    many = partial(cpdist, values, golds, scorer=_scorer(metric), workers=pl.thread_pool_size())
+    many = partial(process.cpdist, values, golds, scorer=_scorer(metric), workers=pl.thread_pool_size())
     if metric == DISTANCE:
         cutoff = min(max_distance, _LARGEST)
         return pl.Series(many(dtype=np.int64, score_cutoff=cutoff) <= max_distance).cast(pl.Float64)

@@ -117,14 +117,14 @@ def _joined_in(pairs: pl.DataFrame, needed: pl.DataFrame, near: float, read: Rea
 
 
 def _joined(pairs: pl.DataFrame, texts: dict[int, str], near: float) -> Iterator[int]:
-    from rapidfuzz.distance import Indel
+    from rapidfuzz import distance
 
     above: dict[int, int] = {}
     # NOTE: a similarity that is just the cutoff of rapidfuzz, or little more, is told as 0.0
     cutoff = max(0.0, near - 1e-4)
     for a, b in pairs.iter_rows():
         one, other = _top(above, a), _top(above, b)
-        if one != other and Indel.normalized_similarity(texts[a], texts[b], score_cutoff=cutoff) >= near:
+        if one != other and distance.Indel.normalized_similarity(texts[a], texts[b], score_cutoff=cutoff) >= near:
             above[max(one, other)] = min(one, other)
     yield from above
 

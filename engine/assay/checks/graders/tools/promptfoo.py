@@ -62,13 +62,13 @@ def regex(text: str, gold: str, _: Options) -> tuple[float, str]:
 
 def levenshtein(text: str, gold: str, options: Options) -> tuple[float, str]:
     """``levenshtein``: at most as many edits of UTF-16 units."""
-    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz import distance
 
     most = math.floor(options["threshold"])
     mine, other = _units(text), _units(gold)
     if most < 0 or abs(len(mine) - len(other)) > most:
         return 0.0, text
-    return float(Levenshtein.distance(mine, other, score_cutoff=most) <= most), text
+    return float(distance.Levenshtein.distance(mine, other, score_cutoff=most) <= most), text
 
 
 def _units(text: str) -> str:

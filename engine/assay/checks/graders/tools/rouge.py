@@ -16,7 +16,7 @@ _LONGEST_UNSTEMMED = 3
 
 @cache
 def _stemmer() -> Any:
-    from nltk.stem.porter import PorterStemmer
+    from nltk import PorterStemmer
 
     return PorterStemmer()
 
@@ -40,6 +40,6 @@ def stemmed(text: str, gold: str, options: Options) -> tuple[float, str]:
 
 
 def _longest_common(mine: list[str], other: list[str]) -> int:
-    from rapidfuzz.distance import LCSseq
+    from rapidfuzz import distance
 
-    return LCSseq.similarity(mine, other)
+    return distance.LCSseq.similarity(mine, other)
