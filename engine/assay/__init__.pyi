@@ -58,6 +58,7 @@ from assay.insight.sealing import Verification as Verification
 from assay.insight.sealing import verify as verify
 from assay.insight.summarizing import outcomes as outcomes
 from assay.insight.summarizing import summarize as summarize
+from assay.insight.testing.registry import Registry as Registry
 from assay.insight.testing.running import SpecTests as SpecTests
 from assay.insight.testing.running import run_tests as run_tests
 from assay.insight.training.advantage import Advantages as Advantages
@@ -103,4 +104,3 @@ from assay.types import SamplingArgs as SamplingArgs
 from assay.types import State as State
 from assay.values.params import Params as Params
 from assay.writing.footers import read_provenance as read_provenance
-from assay.writing.registry import Registry as Registry

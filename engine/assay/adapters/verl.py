@@ -156,7 +156,7 @@ def reward(
 
 
 def __getattr__(name: str) -> Any:
-    if "." not in name:
+    if not {*name} & {".", "@"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return partial(compute_score, spec=_configured(name, strict=True))
 

@@ -15,6 +15,7 @@ from assay.errors import (
     FailedRunError,
     InputError,
     UsageError,
+    counted,
     did_you_mean,
     likely_ending,
     listed,
@@ -39,6 +40,7 @@ from assay.options import (
     options_of,
     settle,
 )
+from assay.system.documents import FORMATS
 from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
@@ -486,13 +488,15 @@ def _weights(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
 Examples:
   assay diff before.parquet after.parquet --max-flips 1%
   assay diff rollouts.jsonl --before old.yaml --after new.yaml
+  assay diff refund@1 refund@2 --rollouts rollouts.jsonl
   assay diff rewards.parquet --rescore""",
 )
 def diff(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="RESULTS", help="Two results; with --before and --after, rollouts; with --rescore, one result."
+            metavar="RESULTS",
+            help="Two results; two verifiers, with --rollouts; with --before and --after, rollouts; with --rescore, one result.",
         ),
     ],
     *,
@@ -503,7 +507,10 @@ def diff(
     ] = False,
     rollouts: Annotated[
         list[str] | None,
-        option("With --rescore: the rollouts, if they are elsewhere now; may be repeated.", "PATH"),
+        option(
+            "Rollouts to score with two verifiers; with --rescore those of the result, if they are elsewhere now. May be repeated.",
+            "PATH",
+        ),
     ] = None,
     out: AlsoWrite = None,
     overwrite: Overwrite = False,
@@ -519,13 +526,19 @@ def diff(
     page = settle(PageOptions, _taken(PageOptions, options), "diff")
     modules, known = options.pop("modules"), options_of(FileOptions)
     scoring = {name: value for name, value in options.items() if value not in (None, [], {}, known[name][1].default)}
+    if rollouts and not (rescore or before or after or _has_result(sources)):  # the other order of the same
+        if len(sources) != 2:  # noqa: PLR2004
+            hint = "For example: assay diff refund@1 refund@2 --rollouts rollouts.jsonl"
+            raise UsageError(f"--rollouts: {counted(len(sources), 'verifier')} named, and two are compared.", hint)
+        before, after, sources, rollouts = sources[:1], sources[1:], rollouts, None
     if bool(before) != bool(after):
         missing = "--before" if after else "--after"
         raise UsageError(f"{missing}: is missing.", "Rollouts are scored with both: --before OLD.yaml --after NEW.yaml")
     if rescore and (before or "on" in columns or len(sources) != 1):
         raise UsageError("--rescore takes one result.", "For example: assay diff rewards.parquet --rescore")
     if rollouts and not rescore:
-        raise UsageError("--rollouts applies to --rescore.", "Name rollouts as arguments, with --before and --after.")
+        fact = "--rollouts applies to --rescore, and to two verifiers."
+        raise UsageError(fact, "Name rollouts as arguments, with --before and --after.")
     if not (rescore or before):
         _check_results(sources, scoring)
     with only_data(), to_stderr().status("comparing"):
@@ -556,7 +569,19 @@ def _page_of_two(names: list[str], found: "Diff", after: "Result", page: PageOpt
     return page_in_file(after, overview, compare=found.as_json(), results=names, max_size=int(page["max_size"]))
 
 
+def _has_result(sources: list[str]) -> bool:
+    from assay.spec.named import is_registered
+
+    files = (Path(name) for name in sources if not is_registered(name))
+    return any(file.is_dir() or file.suffix.lower() == ".parquet" for file in files)
+
+
 def _check_results(results: list[str], scoring: dict[str, Any]) -> None:
+    from assay.spec.named import is_registered
+
+    if all(Path(name).suffix.lower() in FORMATS or is_registered(name) for name in results):
+        fact = f"{', '.join(map(shown_path, results))}: verifiers are compared on rollouts, and there are none."
+        raise UsageError(fact, "Name them: --rollouts PATH")
     if len(results) != 2:  # noqa: PLR2004
         hint = "For example: assay diff before.parquet after.parquet\nOr: assay diff rollouts.jsonl --before old.yaml --after new.yaml"
         raise UsageError(
@@ -620,7 +645,7 @@ Examples:
   assay forge verifier.yaml --rollouts rollouts.jsonl --skip bold,code --max-accepted 0 --tests-out tests.yaml""",
 )
 def forge(
-    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    specs: Annotated[list[str], typer.Argument(help="Verifiers: files, or registered names.")],
     *,
     golds: Annotated[str | None, option("Rows with the golds, a task each.", "FILE")] = None,
     rollouts: Annotated[

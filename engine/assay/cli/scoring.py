@@ -40,7 +40,7 @@ def score(
     spec: Annotated[
         list[str] | None,
         option(
-            "Verifier (JSON, YAML, TOML); may be repeated. Without one, rows carry their own.",
+            "Verifier: a file (JSON, YAML, TOML), or a registered name (ID, ID@N); may be repeated. Without one, rows carry their own.",
             "FILE",
             *("--spec", "-s"),
             rich_help_panel="Verifiers",
@@ -266,7 +266,7 @@ _TOKEN = "ASSAY_TOKEN"  # noqa: S105  (the name of a variable)
 
 @command({FileOptions: ("any_role", "modules", "checks")})
 def serve(
-    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    specs: Annotated[list[str], typer.Argument(help="Verifiers: files, or registered names.")],
     *,
     port: Annotated[int, option("Port to listen on; 0 for a free one.", min=0, max=65535)] = 8000,
     host: Annotated[str, option("Address to listen on; beyond this machine only with a token.")] = "127.0.0.1",

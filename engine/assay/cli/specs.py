@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.checks.base import Check
+    from assay.insight.testing.registry import Registry
     from assay.spec.importers.imported import Imported
     from assay.spec.verifier import VerifierSpec
     from assay.testing import DifferenceError
@@ -133,7 +134,7 @@ _SAMPLES = 200
     modules=("assay.cli.terminal", "assay.testing"),
 )
 def check(
-    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    specs: Annotated[list[str], typer.Argument(help="Verifiers: files, or registered names.")],
     *,
     against: Annotated[
         str | None,
@@ -254,7 +255,7 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any]) -> 
 
 @command({FileOptions: ("modules", "checks")}, modules=("assay.cli.views", "assay.compiling.verifiers"))
 def explain(
-    specs: Annotated[list[str] | None, typer.Argument(help="Verifier files.")] = None,
+    specs: Annotated[list[str] | None, typer.Argument(help="Verifiers: files, or registered names.")] = None,
     *,
     rubric: RubricName = None,
     as_data: Annotated[bool, option("Print JSON, with the canonical form.", None, "--json")] = False,
@@ -270,7 +271,7 @@ def explain(
         imported = None if rubric is None else import_rubric(rubric)
     if (imported is None) == (not specs):
         raise UsageError("Name verifier files, or a rubric with --rubric module:attribute.")
-    loaded = verifiers_of_run(imported or [Path(spec) for spec in specs or ()], settled)
+    loaded = verifiers_of_run(imported or specs, settled)
     if as_data:
         write_data(json.dumps([_explained(verifier) for verifier in loaded]) + "\n")
         return
@@ -361,12 +362,26 @@ class Action(StrEnum):
     create = "create"
     list = "list"
     show = "show"
+    check = "check"
 
 
-@command({FileOptions: ("modules", "checks")}, modules=("assay.writing.registry",))
+@command(
+    {FileOptions: ("modules", "checks")},
+    modules=("assay.insight.testing.registry",),
+    epilog="""\b
+Examples:
+  assay verifiers create refund.yaml
+  assay score rollouts.jsonl --spec refund@2
+  assay diff refund@1 refund@2 --rollouts rollouts.jsonl""",
+)
 def verifiers(
-    action: Annotated[Action, typer.Argument(help="Register spec files, list what is registered, or show specs.")],
-    names: Annotated[list[str] | None, typer.Argument(help="For create, spec files; for show, ids, or ID@N.")] = None,
+    action: Annotated[
+        Action, typer.Argument(help="Register spec files, list what is registered, show specs, or check all copies.")
+    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="For create, spec files; for show, names: ID is the latest version, or ID@N."),
+    ] = None,
     *,
     registry: Annotated[
         str | None,
@@ -375,30 +390,58 @@ def verifiers(
     as_data: Annotated[bool, option("Print JSON, for list.", None, "--json")] = False,
     **options: Any,
 ) -> None:
-    """Register specs under their ids: --spec takes a registered id in place of a file.
+    """Register specs under their ids: commands and Python take a registered name in place of a spec's file.
 
-    A changed spec is a new version; --spec ID takes the latest, ID@N that one. The lock says what each version means: a copy that was
-    changed is refused.
+    A spec is registered if its tests pass. A changed spec is a new version: ID is the latest, ID@N that one. The lock says what each
+    version means: a copy that was changed is refused wherever it is named.
     """
-    from assay.writing.registry import Registry
+    from assay.insight.testing.registry import Registry
 
     import_modules(options["modules"])
+    checks = import_checks(options["checks"])
     known = Registry(registry)
-    if (action is Action.list) == bool(names):
+    if (action in (Action.list, Action.check)) == bool(names):
         raise UsageError(f"assay verifiers {action}: {'takes no names' if names else 'name at least one'}.")
     if action is Action.list:
-        entries = known.list()
-        data = [
-            {"id": spec.id, "version": spec.version, "file": str(spec.path), "sha256": spec.sha256} for spec in entries
-        ]
-        lines = [f"{spec.name}  {spec.sha256[:12]}  {shown_path(spec.path)}\n" for spec in entries]
-        write_data(json.dumps(data) + "\n" if as_data else "".join(lines))
-        return
-    checks = import_checks(options["checks"])
+        _list(known, as_data=as_data)
+    elif action is Action.check:
+        _check_all(known, checks)
     for name in names or ():
         if action is Action.create:
-            created = known.create(name, checks=checks)
-            say(printable(f"{created}: {known.path(created)}"))
+            _create(known, name, checks)
         else:
             known.load(name, checks=checks)
-            write_data(Path(known.path(name)).read_text("utf-8"))
+            write_data(known.path(name).read_bytes().decode("utf-8-sig"))
+
+
+def _create(registry: "Registry", path: str, checks: "Sequence[type[Check]]") -> None:
+    created = registry.create(path, checks=checks)
+    say(printable(f"{created}: {shown_path(registry.path(created))}"))
+    *older, spec = (spec for spec in registry.list() if spec.id == created.rpartition("@")[0])
+    equal = [other.name for other in older if (other.sha256, other.code) == (spec.sha256, spec.code)]
+    if equal:
+        say(f"note: {created} means what {' and '.join(equal)} mean{'s' * (len(equal) == 1)}, which is not the latest")
+
+
+def _list(registry: "Registry", *, as_data: bool) -> None:
+    specs = registry.list()
+    data = [{"id": spec.id, "version": spec.version, "file": str(spec.path), "sha256": spec.sha256} for spec in specs]
+    lines = [f"{spec.name}  {spec.sha256[:12]}  {shown_path(spec.path)}\n" for spec in specs]
+    write_data(json.dumps(data) + "\n" if as_data else "".join(lines))
+    if not specs:
+        say(f"note: nothing is registered in {shown_path(registry.folder)}")
+
+
+def _check_all(registry: "Registry", checks: "Sequence[type[Check]]") -> None:
+    from assay.cli.terminal import print_error
+
+    specs, console = registry.list(), to_stderr()
+    problems = [*registry.problems(checks=checks)]
+    if not specs and not problems:
+        fact = f"Nothing is registered in {shown_path(registry.folder)}."
+        raise UsageError(fact, "Name its folder, --registry DIR, or register a spec: assay verifiers create FILE")
+    for problem in problems:
+        print_error(console, problem)
+    if problems:
+        raise typer.Exit(2)
+    say(f"ok: {shown_path(registry.folder)}: {counted(len(specs), 'version')} as locked")

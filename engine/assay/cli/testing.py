@@ -25,7 +25,7 @@ Examples:
   assay test quiz.yaml --mutants --min-score 80%""",
 )
 def run(
-    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    specs: Annotated[list[str], typer.Argument(help="Verifiers: files, or registered names.")],
     *,
     junit: Annotated[str | None, option("Also write XML of JUnit, a suite for each spec.", "OUT.xml")] = None,
     overwrite: Overwrite = False,

@@ -24,6 +24,7 @@ from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.completion import NO_ASSISTANT, NULL_COMPLETION
 from assay.expressions.shared_columns import exactly
+from assay.functions.users_code import code_of
 from assay.loading.rollouts import Rollouts
 from assay.names import IN_PROCESS, NATIVE
 from assay.runs.file_run import FileRun, is_folder
@@ -32,7 +33,7 @@ from assay.spec.canonical import fingerprint, forms_of, spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import verifier_in_footer
 from assay.writing.footers import read_provenance, result_files, scan_files
-from assay.writing.provenance import code_of, is_sealed, provenance_of, task_files_of
+from assay.writing.provenance import is_sealed, provenance_of, task_files_of
 from assay.writing.seals import seal_of
 
 _NOT_OF_THE_SCORES = ("part_bytes", "outcome")

@@ -122,7 +122,8 @@ def _compiled(
 
 def _key(verifiers: Any) -> Any:
     if isinstance(verifiers, str | Path):
-        path = Path(verifiers) if (spec := registered(verifiers)) is None else spec.path
+        spec = registered(verifiers) if isinstance(verifiers, str) else None
+        path = Path(verifiers) if spec is None else spec.path
         state = path.stat() if path.is_file() else None
         return str(path), state and (state.st_mtime_ns, state.st_size)
     if isinstance(verifiers, Mapping):

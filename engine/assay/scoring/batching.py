@@ -27,6 +27,7 @@ from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
 from assay.options import PlanOptions, settle
 from assay.spec.graders_listing import spec_of_name
+from assay.spec.named import is_registered
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
@@ -68,8 +69,10 @@ def plan_of(
 
 
 def is_grader(verifiers: object) -> TypeGuard[str]:
-    """Return whether a verifier is named by a grader, and not by a file."""
-    return isinstance(verifiers, str) and verifiers in GRADERS and not Path(verifiers).exists()
+    """Return whether a verifier is named by a grader, and neither by a file nor in a registry."""
+    if not isinstance(verifiers, str) or verifiers not in GRADERS:
+        return False
+    return not Path(verifiers).exists() and not is_registered(verifiers)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:

@@ -9,7 +9,7 @@ import json
 import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -19,11 +19,12 @@ from assay.checks.base import Check, deciding_code
 from assay.checks.groups import GROUPS
 from assay.checks.registry import BUILTIN
 from assay.errors import SpecError, did_you_mean, path_text, shown_path
+from assay.functions.users_code import code_of_checks
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
 from assay.spec.fields import CHECK_FIELDS, LABELS
-from assay.spec.named import registered
+from assay.spec.named import RegisteredSpec, registered
 from assay.spec.reader import Origin, SpecReader
 from assay.spec.scorers import SCORERS
 from assay.spec.spec_tests import SpecTest, read_tests
@@ -35,6 +36,7 @@ __all__ = [
     "Share",
     "VerifierSource",
     "VerifierSpec",
+    "load_registered",
     "load_verifier",
     "load_verifiers",
     "refused",
@@ -76,6 +78,7 @@ class VerifierSpec:
         version: Its version, if the spec says so.
         includes: The files of the specs that it includes.
         tests: Its tests, which are no part of its canonical form.
+        registered: Its version in the registry that it was taken from by name.
     """
 
     id: str
@@ -91,6 +94,7 @@ class VerifierSpec:
     version: str = ""
     includes: tuple[str, ...] = ()
     tests: tuple[SpecTest, ...] = ()
+    registered: int | None = None
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -140,6 +144,11 @@ class VerifierSpec:
         """The names of the graders among its checks, those in conditions included."""
         names = (reader.grader for spec in self.nodes for reader in spec.readers)
         return tuple(dict.fromkeys(filter(None, names)))
+
+    @property
+    def code(self) -> list[dict[str, Any]]:
+        """The code of users that its checks run, those in conditions included, with hashes."""
+        return code_of_checks(reader.check for spec in self.nodes for reader in spec.readers)
 
     @cached_property
     def canonical(self) -> str:
@@ -207,7 +216,18 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         if strict and source.unusable:
             raise refused(source.id, source.unusable)
         return source
-    return _loaded(source, checks, strict=strict, load_plugins=True)
+    spec = registered(source) if isinstance(source, str) else None
+    return _loaded(source, checks, strict=strict, load_plugins=True) if spec is None else load_registered(spec, checks)
+
+
+def load_registered(spec: RegisteredSpec, checks: Sequence[type[Check]]) -> VerifierSpec:
+    """Read the copy of a registered spec, and refuse it if it is not what was registered."""
+    try:
+        verifier = _loaded(spec.path, checks, strict=True, load_plugins=True)
+    except SpecError as error:
+        raise spec.unread(error) from None
+    spec.check(verifier.id, verifier.sha256, verifier.code)
+    return replace(verifier, registered=spec.version)
 
 
 def verifier_in_footer(form: Mapping[str, Any], *, checks: Sequence[type[Check]] = ()) -> VerifierSpec:
@@ -218,12 +238,11 @@ def verifier_in_footer(form: Mapping[str, Any], *, checks: Sequence[type[Check]]
 def _loaded(
     source: str | Path | Mapping[str, Any], checks: Sequence[type[Check]], *, strict: bool, load_plugins: bool
 ) -> VerifierSpec:
-    spec = None if isinstance(source, Mapping) else registered(source)
     if isinstance(source, Mapping):
         check_depth(source, "verifier")
         document, name, default_id = SpecDocument(_plain(source)), "verifier", "verifier"
     else:
-        path = _path(source) if spec is None else spec.path
+        path = _path(source)
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
     known = _check_types(checks)
 
@@ -240,15 +259,12 @@ def _loaded(
     tests = read_tests(reader, fields.pop("tests", None), check_specs)
     if reader.problems or check_specs is None:
         raise refused(name, reader.problems)
-    verifier = VerifierSpec(
+    return VerifierSpec(
         tests=tuple(tests),
         source="" if isinstance(source, Mapping) else path_text(path),
         includes=tuple(map(path_text, origin.all)),
         **fields | {"checks": tuple(check_specs)},
     )
-    if spec is not None:
-        spec.check(verifier.id, verifier.sha256)
-    return verifier
 
 
 def _path(source: object) -> Path:

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,15 +21,20 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _SHOWN = 120
 """Bytes of a lock that a message shows."""
 
+_POLL = 0.02
+"""Seconds between two looks whether another run has ended."""
+
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 """Errors of file systems without locks."""
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str, hint: str) -> Iterator[None]:
-    """Hold a lock against other runs."""
+def locked(path: Path, what: str, hint: str, patience: float = 0.0) -> Iterator[None]:
+    """Hold a lock against other runs; wait ``patience`` seconds for one of them to end."""
+    deadline = time.monotonic() + patience
     try:
-        handle = _lock(path)
+        while (handle := _lock(path)) is None and time.monotonic() < deadline:
+            time.sleep(_POLL)
     except OSError as error:
         why = error.strerror
         if os.path.lexists(path):  # what denies it is the lock, not the folder

@@ -10,16 +10,14 @@ from typing import Any
 import polars as pl
 
 from assay._version import __version__
-from assay.checks.base import Check, deciding_code
 from assay.checks.graders.provenance import graders_of
 from assay.checks.libraries import versions
 from assay.errors import InputError, UsageError, path_text, shown_path
-from assay.functions.check import FunctionCheck, RowVerifierCheck
-from assay.functions.registry import Function, function
+from assay.functions.check import RowVerifierCheck
+from assay.functions.users_code import code_named
 from assay.loading.rollouts import InputFile, Rollouts
 from assay.names import IN_PROCESS
 from assay.spec.verifier import VerifierSpec
-from assay.system.code_hash import described
 from assay.system.redaction import redacted
 from assay.system.special_files import path_of
 
@@ -69,41 +67,21 @@ def files_of(provenance: Mapping[str, Any], key: str = "inputs") -> list[dict[st
 def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
     return {
         "id": verifier.id,
+        **({} if verifier.registered is None else {"version": verifier.registered}),
         "source": verifier.source,
         "sha256": verifier.sha256,
         "canonical": verifier.canonical,
         "kind": verifier.kind,
         **({} if verifier.share is None else {"weight": verifier.share.weight}),
         "checks": [{"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable if spec.id],
-        "code": code_of_verifier(verifier, used),
+        "code": [*verifier.code, *(map(code_named, used) if _names_functions(verifier) else ())],
     }
 
 
-def code_of_verifier(verifier: VerifierSpec, used: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return the functions and classes that a verifier ran: names of built-in ones, names and hashes of users'."""
-    code, names_functions = list[dict[str, Any]](), verifier.kind == IN_PROCESS
-    if not names_functions:
-        checks = [reader.check for spec in verifier.nodes for reader in spec.readers if reader.check is not None]
-        users = [
-            check for check in checks if not str(getattr(deciding_code(check), "__module__", "")).startswith("assay.")
-        ]
-        code += map(code_of, users)
-        names_functions = any(isinstance(check, RowVerifierCheck) for check in checks)
-    for name in used if names_functions else ():
-        fn = function(name)
-        code.append({"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)})
-    return code
-
-
-def code_of(check: Check) -> dict[str, Any]:
-    """Describe the code of a check that is not built in, with its hash."""
-    if isinstance(check, FunctionCheck) and check.scorer is not None:
-        return {"name": check.default, **_hashes(check.scorer)}
-    return described(deciding_code(check))
-
-
-def _hashes(fn: Function) -> dict[str, Any]:
-    return described(fn.fn) | ({} if fn.expr is None else {"twin": described(fn.expr)})
+def _names_functions(verifier: VerifierSpec) -> bool:
+    """Return whether rows name functions that a verifier runs."""
+    readers = (reader for spec in verifier.nodes for reader in spec.readers)
+    return verifier.kind == IN_PROCESS or any(isinstance(reader.check, RowVerifierCheck) for reader in readers)
 
 
 def task_files_of(tasks: Any) -> tuple[str, ...]:

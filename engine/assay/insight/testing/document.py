@@ -1,6 +1,6 @@
 """The tests of specs as a document."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from assay.errors import counted, printable, quoted
@@ -12,13 +12,17 @@ from assay.writing.numbers import percent
 _Data = Mapping[str, Any]
 
 
-def tests_document(data: _Data) -> Document:
-    """Return a line for each test that fails, then how many pass, by spec."""
-    failing = [
+def failed_tests(tests: Iterable[_Data]) -> list[str]:
+    """Return a line for each test that failed."""
+    return [
         f"FAILED {test['spec']}::{test['name']}: {in_words(test, test['expect'])}"
-        for test in data["tests"]
+        for test in tests
         if test["outcome"] == "failed"
     ]
+
+
+def tests_document(data: _Data) -> Document:
+    """Return a line for each test that fails, then how many pass, by spec."""
     counts: dict[str, dict[str, int]] = {}
     for test in data["tests"]:
         of_spec = counts.setdefault(test["spec"], {"passed": 0, "failed": 0})
@@ -33,7 +37,7 @@ def tests_document(data: _Data) -> Document:
     mutants = [
         line for spec in dict.fromkeys(mutant["spec"] for mutant in data["mutants"]) for line in _mutants(spec, data)
     ]
-    return Document("assay test", [Lines([*failing, *summary, *mutants, *notes])])
+    return Document("assay test", [Lines([*failed_tests(data["tests"]), *summary, *mutants, *notes])])
 
 
 _WORDS = {"killed": "killed", "seen": "seen", "survives": "survive", "undecided": "undecided"}
