@@ -91,7 +91,9 @@ def _choice(words: tuple[str, ...], description: str) -> Any:
 class SpecFields(BaseModel):
     """The fields of a part of a spec, in camelCase or snake_case; null is the default."""
 
-    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        strict=True, frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
     nullable: ClassVar[frozenset[str]] = frozenset()
     """Fields for which null is a value."""

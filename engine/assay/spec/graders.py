@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.checks.golds import GoldCheck
+from assay.checks.graders.base import OWN_FIELDS
 from assay.checks.graders.check import FragmentCheck, FragmentGolds, RowGrader
 from assay.checks.graders.table import GRADERS, Grader
 from assay.checks.libraries import untested, versions
@@ -17,9 +18,6 @@ from assay.steps.chain import Chain
 from assay.system.documents import Place
 from assay.values.params import both_cases
 from assay.values.references import as_list, is_reference
-
-OWN_FIELDS = ("name", "value", "options", "version", "anyVersion")
-"""Fields of a grader beside those of every check."""
 
 
 def read_grader(reader: Any, type_name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:

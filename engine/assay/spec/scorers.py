@@ -9,14 +9,13 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
 from assay.calls.limits import is_user_error
 from assay.checks.base import Check
-from assay.checks.graders.check import GraderCheck
+from assay.checks.graders.base import OWN_FIELDS, GraderCheck
 from assay.checks.groups import Included
 from assay.errors import describe_error, did_you_mean, listed, quoted
 from assay.functions.check import FunctionCheck, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns
 from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.spec.fields import FieldReader
-from assay.spec.graders import OWN_FIELDS, read_grader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place, named
 
@@ -138,6 +137,12 @@ def scorer_of(data: Mapping[str, Any], types: Mapping[str, Any]) -> ScorerReader
     return ScorerReader(name, (), _reward) if is_path(name) else None
 
 
+def _grader(reader: FieldReader, type_name: str, fields: Mapping[str, Any], path: Place) -> dict[str, Any] | None:
+    from assay.spec.graders import read_grader  # which imports all graders
+
+    return read_grader(reader, type_name, fields, path)
+
+
 def _named_function(
     reader: FieldReader, type_name: str, fields: Mapping[str, Any], path: Place
 ) -> dict[str, Any] | None:
@@ -237,7 +242,7 @@ def _spec(reader: FieldReader, name: str, fields: Mapping[str, Any], path: Place
 
 
 _BY_TYPE: dict[Any, tuple[Any, ...]] = {
-    GraderCheck: (OWN_FIELDS, read_grader, True),
+    GraderCheck: (OWN_FIELDS, _grader, True),
     FunctionCheck: (("name", "expected"), _named_function),
     RowVerifierCheck: (("verifierName",), _row_verifier),
     Included: (("path",), _spec),

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from assay.calls.limits import Limits
-from assay.expressions.regex.flavors import FLAVOR, LISTS, PACKAGE, named_lists
-from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import (
     ANY,
     Extraction,
@@ -24,8 +22,8 @@ from assay.expressions.regex.spans import (
 )
 from assay.expressions.shared_columns import nulls, positions
 from assay.steps.base import Step, StepExample
+from assay.steps.patterns import PatternParams, check_by
 from assay.steps.places import PlacedText
-from assay.values.params import Params
 
 RESULT = pl.Struct({"value": pl.String, "error": pl.String})
 
@@ -53,37 +51,6 @@ def explained(operation: Operation, limits: Limits | None, per: str = "match") -
     if per == "match" and route.ascii is not None and not operation.is_exact(route):
         return f"Python's re, in a separate process if it may take long, {limit}: a match that may be empty, or depends on its context"
     return route.why.replace("{limit}", limit)
-
-
-def check_by(pattern: str, info: ValidationInfo) -> str:
-    """Return a pattern of ``PatternParams`` that its flavor accepts; one that cannot be used is a problem of its own, raised by ``re``."""
-    if {"flavor", "lists"} <= info.data.keys():
-        check_pattern(pattern, named_lists(info.data["flavor"], info.data["lists"]))
-    return pattern
-
-
-class PatternParams(Params):
-    """Whose patterns they are; the fields stand before the patterns, which are checked by them."""
-
-    flavor: Literal["re", "regex"] = Field(default="re", description=FLAVOR)
-    lists: dict[str, list[str]] = Field(default={}, description=LISTS)
-
-    later: ClassVar[frozenset[str]] = frozenset({"flavor", "lists"})
-
-    @field_validator("lists")
-    @classmethod
-    def _usable(cls, lists: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
-        named_lists(info.data.get("flavor", PACKAGE), lists)
-        return lists
-
-    @cached_property
-    def named_lists(self) -> str:
-        return named_lists(self.flavor, self.lists)
-
-    @property
-    def libraries(self) -> dict[str, tuple[str, ...]]:
-        """As ``Traits.libraries``."""
-        return {PACKAGE: ()} if self.flavor == PACKAGE else {}
 
 
 class RegexStepParams(PatternParams):

@@ -44,7 +44,15 @@ class UnfitValueError(ValueError):
 class Params(BaseModel):
     """Base class of a check's params: no unknown fields, camelCase and snake_case names, no conversion of values."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
+    # NOTE: a run has few of them, so that they are built when they are used
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        defer_build=True,
+    )
 
     spellings: ClassVar[Mapping[str, str]] = {}
     """Other names of a field: ``{"text": "value"}``."""

@@ -168,9 +168,7 @@ def _marked(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
     for start, end in pairwise(ends):
         kinds = " ".join(dict.fromkeys(kind for first, last, kind in spans if first <= start and end <= last))
         part = _safe(text[start:end], lines=True)
-        parts.append(
-            f'<mark class="{html.escape(kinds)}" title="{html.escape(kinds)}">{part}</mark>' if kinds else part
-        )
+        parts.append(f'<mark class="{_safe(kinds)}" title="{_safe(kinds)}">{part}</mark>' if kinds else part)
     return "".join(parts)
 
 

@@ -249,10 +249,10 @@ def test_the_footer_names_graders_and_another_version_is_told(tmp_path, monkeypa
     assert "2 of 2 checks reused" in "\n".join(run.notes)
     from dataclasses import replace
 
-    from assay.checks.graders import provenance
+    from assay.checks.graders import table
 
     changed = {**GRADERS, "inspect.exact": replace(GRADERS["inspect.exact"], revision=2)}
-    monkeypatch.setattr(provenance, "GRADERS", changed)
+    monkeypatch.setattr(table, "GRADERS", changed)
     told = r"inspect.exact 0.3.285 \(revision 1\), this is 0.3.285 \(revision 2\)"
     with pytest.raises(assay.InputError, match=told):
         assay.verify(first)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-from pydantic import Field
 
 from assay.calls.limits import Limits, is_score, to_reward
 from assay.checks.base import NO_SCORE, Check, Columns, Outcome, Row, Traits
 from assay.checks.gold_faults import missing, name_of
 from assay.checks.golds import GoldCheck
+from assay.checks.graders.base import GraderCheck, GraderParams
 from assay.checks.graders.running import Question, Verdict, score_all, shown
 from assay.checks.graders.table import GRADERS, Grader
 from assay.checks.pairs import in_columns
@@ -32,41 +32,9 @@ from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.steps.sources import Source
 from assay.steps.subject import Subject
-from assay.values.params import Params
 from assay.values.references import Reference, as_list, columns_of, gold_text, resolved
 
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.String})
-
-
-class GraderParams(Params):
-    """Which grader, what it compares with, and its options."""
-
-    name: str = Field(description="`tool.function`, as the tool spells it: `inspect.match`. `assay graders` lists all.")
-    value: Any = Field(
-        default=None, description="The gold, `{column: …}`, `{template: …}`, or a list, of which the best counts."
-    )
-    options: dict[str, Any] = Field(default={}, description="The options of the tool's function, with its defaults.")
-    version: str | None = Field(default=None, description="The version of the tool that the spec was written for.")
-    any_version: bool = Field(
-        default=False, description="Run it with other versions of the libraries that decide verdicts, with a warning."
-    )
-
-
-class GraderCheck(Check):
-    """The scoring function of another tool, by name, at one version, with the same number on every row.
-
-    `assay graders` lists them.
-    """
-
-    type = "grader"
-    graded = True
-    Params = GraderParams
-    params: GraderParams
-
-    @property
-    def grader(self) -> Grader:
-        """The grader."""
-        return GRADERS[self.params.name]
 
 
 class RowGrader(GraderCheck):

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from assay.checks.graders.table import GRADERS
-
 
 def graders_of(names: Iterable[str]) -> list[dict[str, Any]]:
     """Return what a footer says of graders: the version of the tool, and the revision of Assay's code for it."""
-    graders = [GRADERS[name] for name in dict.fromkeys(names) if name in GRADERS]
+    if not (given := dict.fromkeys(names)):
+        return []
+    from assay.checks.graders.table import GRADERS
+
+    graders = [GRADERS[name] for name in given if name in GRADERS]
     return [
         {
             "name": grader.name,

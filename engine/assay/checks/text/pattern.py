@@ -12,7 +12,6 @@ from assay.checks.base import Columns, Example, FactCheck, GoldCompared, GoldKin
 from assay.errors import quoted
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.regex.flavors import nearest_texts
-from assay.expressions.regex.pattern_column import search_patterns_expr
 from assay.expressions.regex.search import (
     Question,
     backtracking_lane,
@@ -23,7 +22,7 @@ from assay.expressions.regex.search import (
 )
 from assay.expressions.shared_columns import nulls, rowwise, text
 from assay.kernel.facts import Fact
-from assay.steps.regex import PatternParams, check_by
+from assay.steps.patterns import PatternParams, check_by
 
 
 class RegexParams(PatternParams):
@@ -82,6 +81,8 @@ class Regex(FactCheck, GoldCompared):
             return search_expr(gold, self._lists, self.limits)
         if self._lists:
             return pl.map_batches([text(), gold], self._found, return_dtype=pl.Boolean, is_elementwise=True)
+        from assay.expressions.regex.pattern_column import search_patterns_expr
+
         return search_patterns_expr(text(), gold) | (gold == "")
 
     def explain_golds(self) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from assay.calls.limits import Limits
 from assay.checks.base import Check, is_builtin
 from assay.checks.golds import GoldCheck
-from assay.checks.graders.check import Fragment, GraderCheck
+from assay.checks.graders.base import GraderCheck
+from assay.checks.graders.check import Fragment
 from assay.checks.registry import BUILTIN
 from assay.checks.similarity.metrics import DISTANCE
 from assay.checks.tools.base import ReadCalls

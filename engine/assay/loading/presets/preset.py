@@ -59,7 +59,7 @@ _Kind = Literal["any", "object", "list", "text", "number", "boolean"]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Extract(_Strict):

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call, bare_call, calls_of, is_assistant, requested_call
-from assay.steps.tool_calls.python import calls_in_python
 
 Format = Literal["any", "json", "tags", "python"]
 FORMAT = (
@@ -30,7 +29,11 @@ def calls_in_text(text: str, form: Format = "any") -> list[Call]:
     if "{" not in text and "(" not in text:
         return []
     calls = _in_json(text) if form != "python" else []
-    return calls if calls or form == "json" else calls_in_python(text)
+    if calls or form == "json":
+        return calls
+    from assay.steps.tool_calls.python import calls_in_python
+
+    return calls_in_python(text)
 
 
 def _tagged(text: str) -> Iterator[str]:
