@@ -10,7 +10,7 @@ from insight_cases import golden
 
 import assay
 from assay import InputError, UsageError
-from assay.insight.probes import CLASSES, DISGUISES, PROBES, Task, phrases_of, probes_of, task_of
+from assay.insight.probes import CLASSES_OF_TASKS, DISGUISES, PROBES, Task, phrases_of, probes_of, task_of
 from assay.spec.verifier import load_verifier
 
 TONE = {"id": "tone", "checks": [{"id": "kind", "type": "contains", "value": "please"}]}
@@ -280,9 +280,13 @@ def test_the_same_input_gives_the_same_json():
     first, second = (assay.audit(TONE, ROWS).as_json() for _ in range(2))
     assert json.dumps(first) == json.dumps(second)
     assert first["insight"] == 1
-    assert {probe["class"] for probe in first["probes"]} <= set(CLASSES)
-    order = [PROBES.index(probe["id"]) for probe in first["probes"]]
-    assert len(order) == len(set(order))
+    classes = [probe["class"] for probe in first["probes"]]
+    assert {*classes} <= {*CLASSES_OF_TASKS}
+    order = [
+        (CLASSES_OF_TASKS.index(kind), PROBES[kind].index(probe["id"]))
+        for kind, probe in zip(classes, first["probes"], strict=True)
+    ]
+    assert order == sorted(set(order))
 
 
 def test_hostile_rows_run_through():

@@ -23,7 +23,7 @@ from assay.expressions.shared_columns import exactly
 from assay.insight import stats
 from assay.insight.documents import audit_document
 from assay.insight.probes import (
-    CLASSES,
+    CLASSES_OF_TASKS,
     DISGUISES,
     GOLDS,
     MIXED_SCRIPTS,
@@ -273,9 +273,9 @@ def _user_probe(fields: Any, place: str) -> _UserProbe:
     name, kind, text, task = (fields.get(field) for field in _FIELDS)
     if not (isinstance(name, str) and name and isinstance(text, str)):
         raise InputError(f"{place}: probe and completion must be texts.", form)
-    if kind not in CLASSES:
-        raise InputError(f"{place}: class is {kind!r}; expected {', '.join(CLASSES)}.")
-    if name in PROBES:
+    if kind not in CLASSES_OF_TASKS:
+        raise InputError(f"{place}: class is {kind!r}; expected {', '.join(CLASSES_OF_TASKS)}.")
+    if any(name in PROBES[own] for own in CLASSES_OF_TASKS):
         raise InputError(f"{place}: `{name}` is a probe of Assay's.", "Give yours another name.")
     return _UserProbe(name, kind, text, None if task is None else str(task))
 
@@ -323,9 +323,10 @@ def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probe
         places_of = range(len(briefs)) if item.task is None else [at_of[item.task]] if item.task in at_of else []
         probes += [Probe(item.id, item.kind, at, item.text) for at in places_of]
     kinds = {probe.id: probe.kind for probe in probes}
-    own_names = {name: at for at, name in enumerate(PROBES)}
     # by class; Assay's own first, users' as they come
-    names = sorted(kinds, key=lambda name: (CLASSES.index(kinds[name]), own_names.get(name, len(PROBES))))
+    names = [
+        name for kind in CLASSES_OF_TASKS for name in dict.fromkeys((*PROBES[kind], *kinds)) if kinds.get(name) == kind
+    ]
     order = {name: at for at, name in enumerate(names)}
     frame = inputs[firsts.gather([probe.task for probe in probes])]
     frame = frame.with_columns(_completions(probes, inputs[COMPLETION], firsts, place_of))

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import assay
 from assay import InputError, UsageError
 from assay.cli.main import app
-from assay.insight.forging.cases import FORMS
-from assay.insight.forging.numbers import value_of
+from assay.insight.forging.numbers import number_cases, value_of
+from assay.insight.probes import PROBES
 
 GOLDENS = DATA / "verifiers_goldens.json"
 FIELDS = ("form", "class", "completion", "expected", "score")
@@ -47,7 +47,7 @@ def test_worked_cases():
         names = ("check", *FIELDS) if case["cases"][0]["score"] is not None else ("check", *FIELDS[:-1])
         made = [{name: entry[name] for name in names} for entry in cases]
         assert made == [{name: entry[name] for name in names} for entry in case["cases"]]
-        assert {entry["form"] for entry in cases} <= {*FORMS}
+        assert all(entry["form"] in PROBES[entry["class"]] for entry in cases)
 
 
 def test_worked_cases_of_mathematics():
@@ -74,6 +74,22 @@ def test_worked_rates():
                 assert (count, of) == (expected["wrong"], expected["of"])
                 if rate["of"] == of:
                     assert (rate["low"], rate["high"]) == pytest.approx(expected["ci95"], abs=1e-9)
+
+
+def test_the_registry_has_the_forms_and_near_misses_that_are_made():
+    calls = [{"name": "f", "arguments": {"x": 1, "y": 2}}, {"name": "g", "arguments": {}}]
+    value = {"n": 1, "s": "text", "b": True, "l": [1, 2]}
+    specs = [
+        *((number(), gold) for gold in ("1234.5", "1200", "-12")),
+        *((check("list_equals", **{"as": how}), ["a", "b"]) for how in ("list", "set")),
+        *((check("tool_calls", order=order), calls) for order in ("any", "same")),
+        (check("equals", caseSensitive=False), "Oslo"),
+        (check("choice"), "B"),
+        (check("json_match"), value),
+    ]
+    made = {(case["class"], case["form"]) for spec, gold in specs for case in forged(spec, gold).cases}
+    made |= {(case.kind, case.form) for case in number_cases("0.5", str, is_latex=True)}
+    assert made == {(kind, form) for kind in ("form", "near") for form in PROBES[kind]}
 
 
 def test_published_bugs_are_forged():

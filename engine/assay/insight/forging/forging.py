@@ -7,7 +7,7 @@ is not the check's proves what it is.
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Unpack
 
 import polars as pl
@@ -23,10 +23,10 @@ from assay.insight import stats
 from assay.insight.auditing import SAMPLED_ID, SAMPLED_ROW, SAMPLED_TASK, joined_tasks, sampled_tasks
 from assay.insight.documents import forge_document
 from assay.insight.evidence.reader import CheckReader
-from assay.insight.forging.cases import FORMS, forged_reader, is_texts, parsed
+from assay.insight.forging.cases import forged_reader, is_texts, parsed
 from assay.insight.forging.made import Kind, Made
 from assay.insight.forging.making import Making
-from assay.insight.probes import checks_named, phrases_of, probes_of, task_of
+from assay.insight.probes import PROBES, Probe, checks_named, phrases_of, probes_of, task_of
 from assay.insight.results import as_data, names_of
 from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import Rollouts, open_rollouts
@@ -40,7 +40,7 @@ from assay.system.spool import spooling
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
-_PROBES = ("other_gold", "empty", "prompt_echo", "repeat_prompt")
+_OF_AUDIT = ("other_gold", "empty", "prompt_echo", "repeat_prompt")
 """Probes of ``audit`` that are shown for each check."""
 _EVERY_ROW = HIDDEN + "forge/row"
 
@@ -140,8 +140,9 @@ def forge(
     settled = settle(ScoreOptions, options, "forge")
     limits = RowLimit("--max-refused", max_refused), RowLimit("--max-accepted", max_accepted)
     skipped = {*names_of(skip)}
-    for name in sorted(skipped - FORMS.keys()):
-        raise UsageError(f"--skip {name}: no such form.", did_you_mean(name, FORMS) or f"Forms: {listed([*FORMS])}")
+    forms = dict.fromkeys((*PROBES["form"], *PROBES["near"]))
+    for name in sorted(skipped - forms.keys()):
+        raise UsageError(f"--skip {name}: no such form.", did_you_mean(name, forms) or f"Forms: {listed([*forms])}")
     with interruptible() as stop, spooling():
         run = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=run)
@@ -254,7 +255,7 @@ class _Forging:
             for case in _smallest(own):
                 smallest.append({"check": name, **self._described(case), "gold": case.gold})
                 tests.append(self._test(verifier, reader, case))
-            probes += self._probes(name, verifier, spec) if own or plain else []
+            probes += self._probes(name, spec) if own or plain else []
         if not (cases or unread):
             hint = "Cases are made for checks whose golds come from rows, such as value: {column: answer}."
             raise InputError("No check has a gold that cases can be made of.", "\n".join([*self.notes[:5], hint]))
@@ -313,12 +314,14 @@ class _Forging:
         column = pl.Series(COMPLETION, values)
         return self._scores(spec, self.inputs[pl.Series(places, dtype=pl.UInt32)].with_columns(column))
 
-    def _probes(self, name: str, verifier: VerifierSpec, spec: CheckSpec) -> Iterator[dict[str, Any]]:
-        tasks = [task_of(row) for row in self.golds]
-        tried = [probe for probe in probes_of(tasks, phrases_of((verifier,))) if probe.id in _PROBES]
-        texts = [probe.text or "" for probe in tried]
-        scores = self._of(spec, [probe.task for probe in tried], texts) if tried else []
-        for ident in _PROBES:
+    @cached_property
+    def _of_audit(self) -> list[Probe]:
+        return [*probes_of([*map(task_of, self.golds)], phrases_of(self.verifiers), _OF_AUDIT)]
+
+    def _probes(self, name: str, spec: CheckSpec) -> Iterator[dict[str, Any]]:
+        tried = self._of_audit
+        scores = self._of(spec, [probe.task for probe in tried], [probe.text for probe in tried])
+        for ident in _OF_AUDIT:
             own = [score for probe, score in zip(tried, scores, strict=True) if probe.id == ident and score is not None]
             if own:
                 yield {"check": name, "probe": ident, "passes": sum(score == 1.0 for score in own), "of": len(own)}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["form", "near"]
-"""``form`` has to pass, ``near`` has to fail."""
+"""The classes of ``PROBES`` that are made of a gold: ``form`` has to pass, ``near`` has to fail."""
 
 Wrap = Callable[[str], str]
 """Puts an answer into the text that the steps of a check read."""
