@@ -104,7 +104,7 @@ def test_no_other_characters_have_ascii_letters_in_lower_case():
 
 @needs_kernel
 @pytest.mark.parametrize("place", ["anywhere", "word", "start"])
-def test_phrases_in_lower_case_beside_a_dotted_i_and_a_kelvin_sign(place):
+def test_phrases_in_lower_case_beside_a_dotted_i_and_a_kelvin_sign(place, monkeypatch):
     phrases = ("i", "ki", "x", "ix", "xi", "i\u0307", "k", "é", "ié", "ı", "\u0307")
     facts = [Fact("phrase", phrase, folds=True, place=place, strips=place == "start") for phrase in phrases]
     texts = ["".join(drawn) for size in range(5) for drawn in itertools.product("İ\u212axIiÉ ", repeat=size)][:3000]
@@ -112,6 +112,11 @@ def test_phrases_in_lower_case_beside_a_dotted_i_and_a_kelvin_sign(place):
         words = _words_of(texts, (fact,))
         for text, word in zip(texts, words, strict=True):
             assert word & ASK or bool(word & 1) == fact.holds(text), (fact, text)
+    facts = (*facts, Fact("phrase", "İ"), Fact("pattern", "(?i)k"), Fact("at_most", size=3))
+    expected = [sum(fact.holds(text) << bit for bit, fact in enumerate(facts)) for text in texts]
+    monkeypatch.setattr(library, "_word_of", lambda *_: pytest.fail("a row was decided by itself"))
+    frame = pl.DataFrame({assay.names.TEXT: texts})
+    assert frame.select(_settled_words(facts)(frame.schema)).to_series().to_list() == expected
 
 
 @needs_kernel

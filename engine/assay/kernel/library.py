@@ -220,11 +220,16 @@ def _bit(words: SharedColumn, bit: int) -> Callable[[pl.Schema], pl.Expr]:
     return lambda _: (words.col & pl.lit(1 << bit, dtype=pl.UInt64)) != 0
 
 
+_IN_ASCII = {"\u0130": "i\u0307", "\u212a": "k"}
+"""The lower case of İ and the Kelvin sign: of the characters beyond ASCII, only theirs has ASCII letters."""
+
+
 def _settled_words(facts: tuple[Fact, ...]) -> Callable[[pl.Schema], pl.Expr]:
     """Return the words of texts: null without a text, and by the definitions where the kernel is not certain."""
     ((path, library),) = _LOADED
     program = program_of(facts)
     _PROGRAMS.add(program[:24])
+    folded = sum(fact.folds << bit for bit, fact in enumerate(facts))
 
     def settled(columns: Sequence[pl.Series]) -> pl.Series:
         words, texts = columns
@@ -233,13 +238,22 @@ def _settled_words(facts: tuple[Fact, ...]) -> Callable[[pl.Schema], pl.Expr]:
         highest = words.max()
         if not isinstance(highest, int) or highest < ASK:
             return words
-        asked = (words >= ASK) & texts.is_not_null()
         if library.assay_kernel_stopped():
             _warn_stopped()
+        asked = (words >= ASK) & texts.is_not_null()
         if asked.any():
-            values = [_word_of(value, facts) for value in texts.filter(asked).to_list()]
-            words = words.scatter(asked.arg_true(), pl.Series(values, dtype=pl.UInt64))
+            words = words.scatter(asked.arg_true(), decided(words.filter(asked), texts.filter(asked)))
         return words.set(texts.is_null(), None)
+
+    def decided(words: pl.Series, texts: pl.Series) -> pl.Series:
+        if folded and len(texts) >= THRESHOLDS.kernel_rows:
+            # a text has the lower case of one with İ and the Kelvin sign in lower case, of which the kernel is certain
+            plain = texts.str.replace_many(_IN_ASCII)
+            again = plain.to_frame().select_seq(_words(pl.col(plain.name), path, program)).to_series()
+            words = (words & (ASK - 1 - folded)) | (again & (ASK | folded))
+        rest = words >= ASK
+        values = [_word_of(value, facts) for value in texts.filter(rest).to_list()]
+        return words.scatter(rest.arg_true(), pl.Series(values, dtype=pl.UInt64)) if values else words
 
     def build(_: pl.Schema) -> pl.Expr:
         arguments = [_words(text(), path, program), text()]
