@@ -104,20 +104,45 @@ def graders_document(entries: Sequence[Mapping[str, Any]], *, is_one: bool) -> D
             [entry["name"], entry["kind"], f"{entry['tool']} {entry['version']}", _options_of(entry)]
             for entry in entries
         ]
-        kinds = "F: checks and steps · R: a function of a row · M: math-verify · P: the installed package"
+        kinds = " · ".join(f"{kind}: {words}" for kind, words in _KINDS.items())
         table = Table(dict.fromkeys(("grader", "kind", "tool", "options"), False), rows, spare=("options", "tool"))
         return Document("assay graders", [table, Lines([], kinds)])
     (entry,) = entries
     lines = [
         f"tool      {entry['tool']} {entry['version']}, {entry['licence']}",
         f"function  {entry['file']}{':' if entry['function'] else ''}{entry['function']}",
-        f"kind      {entry['kind']}",
+        f"kind      {entry['kind']}: {', or '.join(_KINDS[kind] for kind in entry['kind'].split(', '))}",
+        f"gold      {_HOW_GOLDS[entry['golds']]}",
         f"revision  {entry['revision']}",
     ]
     lines += [f"needs     {', '.join(entry['libraries'])}"] if entry["libraries"] else []
     lines += ["scores    may lie beyond [0, 1]: combine: sum, range: null"] if entry["unbounded"] else []
     lines += [f"option    {_option_text(option)}" for option in entry["options"]]
+    lines += [f"check     {_check_of(entry)}"]
     return Document("assay graders", [Lines([f"  {line}" for line in lines], entry["name"])])
+
+
+_KINDS = {"F": "checks and steps", "R": "a function of a row", "M": "math-verify", "P": "the installed package"}
+_HOW_GOLDS = {
+    "each": "the best of several counts",
+    "all": "compared with all together",
+    "list": "a list, which is one gold",
+    "spans": "a list of spans, or several",
+    "value": "a number, or an object",
+    "none": "none",
+}
+
+
+def _check_of(entry: Mapping[str, Any]) -> str:
+    """Return a check of a grader as a spec writes it, with the options that it needs."""
+    needed = {
+        option["name"]: "{column: …}" if option["row"] else (*option["choices"], "…")[0]
+        for option in entry["options"]
+        if option["required"]
+    }
+    gold = "" if entry["golds"] == "none" else ", value: {column: answer}"
+    options = ", ".join(f"{name}: {value}" for name, value in needed.items())
+    return f"{{type: grader, name: {entry['name']}{gold}{f', options: {{{options}}}' if options else ''}}}"
 
 
 def _options_of(entry: Mapping[str, Any]) -> str:

@@ -60,7 +60,7 @@ def _entry(grader: Grader) -> dict[str, Any]:
         "function": function or grader.name.partition(".")[2],
         "licence": grader.tool.licence,
         "kind": grader.kind,
-        "golds": grader.golds,
+        "golds": "list" if grader.whole_list else grader.golds,
         "options": options,
         "unbounded": grader.unbounded(_any_options(grader)),
         "libraries": [*grader.libraries_with(dict.fromkeys(grader.options, True))],

@@ -7,10 +7,12 @@ import sys
 
 import polars as pl
 import pytest
+import yaml
 from cases import some
 
 import assay
 from assay.checks.graders.table import GRADERS
+from assay.cli.views import graders_document
 from assay.spec.graders_listing import fragment_of, variants
 from assay.spec.verifier import load_verifier
 
@@ -326,7 +328,20 @@ def test_adapters_take_the_name_of_a_grader(tmp_path, monkeypatch):
     assert assay.adapters.row("squad.f1")("b c", answer="c")["reward"] == 2 / 3
     with pytest.raises(assay.SpecError, match="needs the option `pattern`"):
         assay.adapters.row("inspect.answer")
+    for name, guess in (("squad.exat", "squad.exact"), ("promptfoo.not_contains", "promptfoo.not-contains")):
+        with pytest.raises(assay.SpecError, match=f"no grader has this name[^`]*Did you mean `{guess}`"):
+            assay.adapters.row(name)
+    with pytest.raises(assay.SpecError, match="no such file"):
+        assay.adapters.row("squad.exat.yaml")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "squad.f1").write_text("checks: []")
     with pytest.raises(assay.AssayError):
         assay.adapters.row("squad.f1")
+
+
+def test_the_check_that_a_listing_shows_is_one():
+    for entry in assay.graders():
+        shown = "\n".join(graders_document([entry], is_one=True).blocks[0].lines)
+        check = yaml.safe_load(shown.partition("  check ")[2])
+        if "…" not in str(check):
+            load_verifier({"combine": "sum", "range": None, "checks": [check]})
