@@ -5,7 +5,7 @@ rows, which is why they have to be chance draws there.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -142,6 +142,14 @@ class _Stratum(NamedTuple):
     passes: bool
 
 
+class _Known(NamedTuple):
+    """What labels say of a verdict: its cells as they are, those that estimates take, and the rows that a label of a stratum stands for."""
+
+    raw: Sequence[Cell]
+    cells: Sequence[Cell]
+    weights: Mapping[int, float]
+
+
 class _Calibrating:
     """A result with its labels: one row of ``table`` for each row with a verdict."""
 
@@ -196,27 +204,28 @@ class _Calibrating:
         named = [name for name in self._labels.columns if name != ROW]
         has_label = pl.any_horizontal(pl.col([_LABELS + name for name in named]).is_not_null())
         labels = self._table.filter(has_label).height if named else 0
-        metrics = []
+        metrics, known = list[dict[str, Any]](), list[_Known]()
         verdicts = {"reward": "passed"} | {check.name: _VERDICT + check.name for check in result.checks}
         for at, (of, verdict) in enumerate(verdicts.items()):
             own = f"label/{of}" if at else LABEL
             own = own if own in named else f"label/{result.checks[at - 1].id}" if at else LABEL
             own = own if own in named else LABEL
             if own in named or not at:
-                cells = self._cells(own, verdict)[0]
+                known.append(self._known(own, verdict))
+                cells = known[-1].cells
                 count = sum(cell.labels for cell in cells)
                 metrics += [
                     {"of": of, "metric": name, **estimate(name, cells)._asdict(), "labels": count} for name in METRICS
                 ]
-        cells = self._cells_of(LABEL, "passed")[1]
+        of_reward = known[0]
         strata = [
             {"stratum": stratum.name, "rows": cell.rows, "labels": cell.labels, "right": cell.right}
-            for stratum, cell in zip(self._strata, cells, strict=True)
+            for stratum, cell in zip(self._strata, of_reward.raw, strict=True)
         ]
-        listing = self._next(allocate(metric, cells, number), on)
+        listing = self._next(allocate(metric, of_reward.raw, number), on)
         if len(listing) < number:
             notes.append(f"no more than {counted(len(listing), 'row')} without a label")
-        suggestions = [] if suggest is None else self._suggestions(*suggest, notes)
+        suggestions = [] if suggest is None else self._suggestions(*suggest, of_reward.weights, notes)
         return Calibration(
             result.name if result.files else "",
             self._table.height,
@@ -228,8 +237,8 @@ class _Calibrating:
             tuple(notes),
         )
 
-    def _cells_of(self, label: str, verdict: str) -> tuple[list[dict[str, Any]], list[Cell]]:
-        """Return the cells as they are, some without labels, and what else is known of each."""
+    def _known(self, label: str, verdict: str) -> "_Known":
+        """Return what labels say of a verdict."""
         column = _LABELS + label
         is_right = pl.col(column) if column in self._table.columns else pl.lit(None, dtype=pl.Boolean)
         table = self._table.filter(pl.col(verdict).is_not_null())
@@ -241,12 +250,7 @@ class _Calibrating:
             sums += [both, pl.col("f").sum().alias("sum"), pl.col("f").null_count().alias("nulls")]
         keys = (_STRATUM, verdict)
         groups = table.group_by(keys).agg(sums).sort(keys, descending=[False, True]).to_dicts()
-        cells = [Cell(group[_ROWS], group[verdict], group[_LABELS], group[_RIGHT]) for group in groups]
-        return groups, cells
-
-    def _cells(self, label: str, verdict: str) -> tuple[list[Cell], dict[int, float]]:
-        """Return the cells, and how many rows each label of a stratum stands for."""
-        groups, raw = self._cells_of(label, verdict)
+        raw = [Cell(group[_ROWS], group[verdict], group[_LABELS], group[_RIGHT]) for group in groups]
         cells, weights = list[Cell](), dict[int, float]()
         for members in merged(raw):
             first = raw[members[0]]
@@ -257,7 +261,7 @@ class _Calibrating:
                     mean = math.fsum(groups[at]["sum"] for at in members) / cell.rows
                     cell = _adjusted(cell, groups[members[0]]["pairs"], mean)
             cells.append(cell)
-        return cells, weights
+        return _Known(raw, cells, weights)
 
     def _next(self, order: Sequence[int], on: Sequence[str]) -> list[dict[str, Any]]:
         if not order:
@@ -284,7 +288,11 @@ class _Calibrating:
         return [{"row": row, "stratum": self._strata[at].name} | values[row] for row, at in chosen]
 
     def _suggestions(
-        self, min_precision: float | None, pass_threshold: float | None, notes: list[str]
+        self,
+        min_precision: float | None,
+        pass_threshold: float | None,
+        weights: Mapping[int, float],
+        notes: list[str],
     ) -> list[dict[str, Any]]:
         result, column = self._result, _LABELS + LABEL
         present = self._threshold(pass_threshold)
@@ -302,7 +310,6 @@ class _Calibrating:
         eligible = pl.all_horizontal(pl.lit(value=True), *required).alias("eligible")
         whole = result.collect(result.numbered.select(ROW, "reward", "passed", eligible))
         folds = splitmix64(self._seed, 0, result.rows) % pl.Series([FOLDS], dtype=pl.UInt64)
-        weights = self._cells(LABEL, "passed")[1]
         own = table[ROW]
         facts = [
             *(
