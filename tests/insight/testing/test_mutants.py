@@ -40,6 +40,7 @@ MADE = [  # (check, among its mutants, not among them)
     ({"type": "contains", "value": "ab", "word": True}, [("word", ""), ("case", "caseSensitive")], []),
     ({"type": "contains_any", "values": ["a", "b"]}, [("phrase", "without item 2"), ("type", "contains_any -> contains_all")], []),
     ({"type": "contains_all", "values": ["a"]}, [("mode", "score all -> share")], [("phrase", "without item 1")]),
+    ({"type": "contains_all", "values": ["a", "b"], "score": "share"}, [("type", "contains_all -> contains_any")], []),
     ({"type": "number", "value": GOLD, "relTol": 0.5, "absTol": 2}, [("tolerance", "relTol 0.5 -> 0"), ("tolerance", "absTol 2 -> 0")], []),
     ({"type": "number", "value": GOLD, "on": ["number"]}, [("at", "number: last -> first")], [("at", "last -> first")]),
     (

@@ -177,7 +177,11 @@ def _of_structure(make: _Make, check: Form) -> Iterator[Change]:
         for other in _near(threshold):
             yield make("threshold", _arrow(threshold, other), {"threshold": other})
     if (kind := _TYPES.get(check["type"])) is not None:
-        yield make("type", _arrow(check["type"], kind), {"type": kind}, structural=is_group)
+        edit: Form = {"type": kind}
+        if not is_group:
+            known = {field.alias or name for name, field in BUILTIN[kind].Params.model_fields.items()}
+            edit["params"] = {name: value for name, value in check["params"].items() if name in known}
+        yield make("type", _arrow(check["type"], kind), edit, structural=is_group)
     if check["type"] == "at_least":
         k = check["params"]["k"]
         for other in (k - 1, k + 1):
