@@ -75,6 +75,7 @@ def test_a_starter_can_be_used_as_it_is(tmp_path, name):
         [{"completion": "Your refund was sent on 2026-11-22."}, {"completion": "no"}], tmp_path / name
     )
     assert rewards["passed"].to_list() == [True, False]
+    assert run("test", name).stderr == f"{name}: 2 passed\n"
 
 
 def test_a_starter_names_a_schema_for_editors_which_is_beside_it(tmp_path):
@@ -98,6 +99,7 @@ def test_what_a_starter_has_in_comments_can_be_used(tmp_path):
     rewards = assay.score([{"completion": said + number, "answer": 3} for number in "32"], verifier)
     assert rewards["check/v/answer"].to_list() == [1.0, 0.0]
     assert rewards["feedback"][1] == 'answer: the number is "2", expected 3'
+    assert run("test", "v.yaml").stderr == "v.yaml: 2 passed\n"
 
 
 def test_a_starter_replaces_nothing(tmp_path):

@@ -56,7 +56,7 @@ def test_the_spec_loads_and_the_command_works(tmp_path, monkeypatch, name, suffi
     tests = assay.run_tests("v.yaml")
     assert (len(tests.tests), tests.failed) == (2, False)
     commands = [line.split(maxsplit=1)[1] for line in done.stderr.splitlines() if line.startswith("  assay ")]
-    assert [command.split()[0] for command in commands] == ["check", "score"]
+    assert [command.split()[0] for command in commands] == ["check", "test", "score"]
     for command in commands:
         done = run(shlex.split(command))
         assert done.exit_code == 0, done.output

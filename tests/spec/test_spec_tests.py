@@ -126,6 +126,9 @@ def test_a_file_of_tests_has_a_list_below_tests_or_alone(tmp_path):
         path = tmp_path / "more.json"
         path.write_text(json.dumps(data))
         assert [test.name for test in load_tests(path, verifier)] == ["test-2"]
+    assert load_tests(
+        [{"given": {"completion": "x"}, "expect": "unscored"}], verifier
+    )  # the spec's test has the column
     with pytest.raises(SpecError, match='the name "test-1" is already used by a test of the spec'):
         load_tests([{"name": "test-1", **item}], verifier)
     with pytest.raises(SpecError, match="expected a list of tests, below `tests:` or alone"):

@@ -55,7 +55,7 @@ class Draft:
 
     text: str
     mapping: Mapping[str, str]
-    notes: tuple[str, ...]
+    has_tests: bool
 
 
 def draft(source: Any, ident: str) -> Draft:
@@ -68,7 +68,6 @@ def draft(source: Any, ident: str) -> Draft:
     gold = next((name for name in _GOLDS if name in frame.columns and _texts(frame[name])), None)
     golds = [] if gold is None else _texts(frame[gold])
     checks = [_NOT_EMPTY] if gold is None else _gold_checks(frame, gold, golds)
-    notes = (f"gold: {gold}" if gold else f"no column of golds: {listed(not_hidden(frame.columns))}",)
     tests = _tests(frame, checks, gold)
     lines = [
         "# What the reward of these rollouts may be: look at it, then change it. `assay checks` lists the check types.",
@@ -79,7 +78,7 @@ def draft(source: Any, ident: str) -> Draft:
         *(["tests:"] if tests else []),
         *(f"  - {as_flow(test)}" for test in tests),
     ]
-    return Draft("\n".join(lines) + "\n", mapping, notes)
+    return Draft("\n".join(lines) + "\n", mapping, bool(tests))
 
 
 def _first_rows(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:

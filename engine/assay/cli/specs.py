@@ -70,6 +70,13 @@ checks:
   #   checks:
   #     - {{type: contains, value: sorry}}
   #     - {{type: contains, value: thank}}
+
+# Rollouts with what is expected of them: `assay test {name}` runs these, and with --mutants tells what they miss.
+tests:
+  - given: {{completion: "Thanks, your refund was sent on 2026-11-22. Answer: 3", answer: 3}}
+    expect: pass
+  - given: {{completion: "No.", answer: 3}}
+    expect: fail
 """
 """A commented spec; ``init`` fills in ``{id}`` and ``{name}``."""
 
@@ -98,16 +105,15 @@ def init(
     if path.exists():
         raise UsageError(f"{shown_path(path)}: already exists.", "Name another file: assay init NAME.yaml")
     text = _STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
-    next_command = f"assay score rollouts.jsonl --spec {shown_path(path)} --out rewards.parquet"
+    has_tests, name = True, shlex.quote(str(path))
+    next_command = f"assay score rollouts.jsonl --spec {name} --out rewards.parquet"
     if rollouts is not None:
         from assay.cli.drafting import draft
 
         drafted = draft(rollouts, path.stem)
-        text = drafted.text
+        text, has_tests = drafted.text, drafted.has_tests
         mapped = "".join(f" --map {shlex.quote(f'{name}={column}')}" for name, column in drafted.mapping.items())
-        next_command = (
-            f"assay score {shlex.quote(rollouts)} --spec {shlex.quote(str(path))}{mapped} --out rewards.parquet"
-        )
+        next_command = f"assay score {shlex.quote(rollouts)} --spec {name}{mapped} --out rewards.parquet"
     write_file(path, f"# yaml-language-server: $schema={_SCHEMA}\n{text}")
     say(f"wrote {shown_path(path)}")
     schema = path.with_name(_SCHEMA)
@@ -116,7 +122,8 @@ def init(
 
         write_file(schema, schema_text())
         say(f"wrote {shown_path(schema)}, with which editors complete and check verifiers")
-    say("next:", f"  assay check {shown_path(path)}", f"  {printable(next_command)}")
+    commands = [f"assay check {name}", *([f"assay test {name}"] if has_tests else []), next_command]
+    say("next:", *(f"  {printable(command)}" for command in commands))
 
 
 def _check_is_yaml(path: Path) -> None:

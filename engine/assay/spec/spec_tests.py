@@ -1,6 +1,6 @@
 """The tests of a spec: rollouts, each with what the spec is expected to make of it."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,7 +51,7 @@ def read_tests(
     data: Any,
     specs: Sequence[CheckSpec] | None,
     path: Place = (TESTS,),
-    taken: Collection[str] = (),
+    before: Sequence[SpecTest] = (),
 ) -> list[SpecTest]:
     """Return the tests of a verifier with these checks; what is wrong with them is a problem of the reader.
 
@@ -60,7 +60,7 @@ def read_tests(
         data: The list of tests.
         specs: The checks of the verifier; None if they have problems themselves.
         path: Place of the list in the document.
-        taken: Names of tests that the verifier has already; tests without a name are numbered behind them.
+        before: Tests that the verifier has already; tests without a name are numbered behind them.
     """
     if data is None:
         return []
@@ -69,9 +69,10 @@ def read_tests(
         return []
     nodes = [node for spec in specs or () for node in spec.nodes()]
     names = None if specs is None else [node.id for node in nodes if node.id]
-    before, tests, places = len(reader.problems), list[SpecTest](), dict[str, Place]()
+    problems, tests, places = len(reader.problems), list[SpecTest](), dict[str, Place]()
+    taken = {test.name for test in before}
     for at, item in enumerate(data):
-        place, number = (*path, at), at + 1 + len(taken)
+        place, number = (*path, at), at + 1 + len(before)
         if (test := _test(reader, item, place, f"test-{number}", names)) is None:
             continue
         if test.name in places or test.name in taken:
@@ -79,8 +80,8 @@ def read_tests(
             reader.problem((*place, "name"), f"the name {quoted(test.name)} is already used by {other}")
         places.setdefault(test.name, place)
         tests.append(test)
-    if specs is not None and len(reader.problems) == before and tests:
-        for problem in _lacking(nodes, tests):
+    if specs is not None and len(reader.problems) == problems and tests:
+        for problem in _lacking(nodes, [*before, *tests]):
             reader.problem(path, problem)
     return tests
 

@@ -307,7 +307,7 @@ def load_tests(source: str | Path | Sequence[Mapping[str, Any]], verifier: Verif
             raise SpecError(f"{name}: expected a list of tests, below `tests:` or alone.", guess)
         data, path = data["tests"], ("tests",)
     reader = SpecReader(document, {}, strict=False)
-    tests = read_tests(reader, data, verifier.checks, path, [test.name for test in verifier.tests])
+    tests = read_tests(reader, data, verifier.checks, path, verifier.tests)
     if reader.problems:
         raise refused(name, reader.problems)
     return tuple(tests)
