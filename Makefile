@@ -43,13 +43,14 @@ test: $(VENV)/.installed $(VENV)/.kernel  ## run the whole suite
 test-all: $(VENV)/.installed $(VENV)/.kernel  ## run the whole suite at its full sizes, which takes some minutes more
 	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
-fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers, rubrics, command lines, types of columns, formats, thresholds, other weights, odd results; for hours
+fuzz: $(VENV)/.installed $(VENV)/.kernel  ## what is drawn by a seed, at length: files, footers, rubrics, command lines, types of columns, formats, thresholds, other weights, odd results, texts for the kernel; for hours
 	ASSAY_FUZZ_LOADER=20000 ASSAY_FUZZ_RUBRIC=2000 ASSAY_FUZZ_NEIGHBOURS=100000 ASSAY_FUZZ_FOOTERS=10000 ASSAY_FUZZ_COMMANDS=2000 \
 	ASSAY_FUZZ_TYPES=20000 ASSAY_FUZZ_FORMATS=20000 ASSAY_FUZZ_TABLES=20000 ASSAY_FUZZ_WHATIFS=3000 ASSAY_FUZZ_INSIGHT=5000 \
 	$(BIN)/python -m pytest tests/promises/test_fuzz.py
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 	ASSAY_FUZZ_RESULTS=20000 $(BIN)/python -m pytest tests/promises/test_damaged_results.py
 	ASSAY_FUZZ_OUTCOMES=5000 $(BIN)/python -m pytest tests/insight/test_outcomes_drawn.py
+	ASSAY_FUZZ_KERNEL=1000000 $(BIN)/python -m pytest tests/kernel/test_hostile.py
 
 weight: $(VENV)/.installed  ## count lines, functions, names and what a small run enters; with SUITE=1 run the suite, too, for its processor time
 	@$(BIN)/python tests/house/weight.py $(if $(SUITE),--suite)
