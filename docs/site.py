@@ -25,9 +25,13 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Have links lead within the site, where the pages from outside are at its top, and show the name of each file to write."""
+    """Have links lead within the site, where the pages from outside are at its top, show the name of each file to write, and say where samples are."""
     for name, source in OUTSIDE.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(source)}", rf"](\1{name}", markdown)
+    if re.search(r"^assay .*\bspecs/", markdown, re.MULTILINE) and "in a checkout" not in markdown:
+        markdown = re.sub(
+            r"\A(# .*\n)", r"\1\n*Commands that read `specs/` run in a checkout, which has these samples.*\n", markdown
+        )
     markdown = re.sub(r"<!-- file: (\S+) -->\n+```(\w+)\n", r'```\2 title="\1"\n', markdown)
     return re.sub(r"\]\((?:\.\./)?docs/", "](", markdown)
 
@@ -49,6 +53,7 @@ def _with_columns(table: str) -> str:
 
     def row(match: re.Match[str]) -> str:
         each = iter(names)
-        return re.sub(r"<td\b", lambda _: f'<td data-column="{escape(next(each, ""))}"', match[0])
+        named = re.sub(r"<td\b", lambda _: f'<td data-column="{escape(next(each, ""))}"', match[0])
+        return named.replace(r"\|", "|")  # Markdown keeps the backslash within code
 
     return re.sub(r"<tr>.*?</tr>", row, table, flags=re.DOTALL)
