@@ -95,17 +95,31 @@ def address():
     server.server_close()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_screen_cuts_a_page(scheme, address, tmp_path):
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+SCHEME = "document.body.dataset.mdColorScheme"
+
+
+@pytest.mark.parametrize(("preferred", "scheme"), [("light", "default"), ("dark", "slate")])
+def test_the_site_is_as_light_or_dark_as_its_reader_prefers(preferred, scheme, address, browser):
+    browser.show(prefers_color_scheme=preferred)
+    browser.open(address)
+    assert browser.evaluate(SCHEME) == scheme
+
+
+def test_no_screen_cuts_a_page(address, browser):
     cut = []
-    with Browser(tmp_path) as browser:
-        browser.show(prefers_color_scheme=scheme)
-        for page in PAGES:
-            browser.open(f"{address}/{page}")
-            shown = browser.evaluate("document.body.dataset.mdColorScheme")
-            assert shown == {"light": "default", "dark": "slate"}[scheme]
-            for width in (1400, 390):
-                browser.show(width=width, prefers_color_scheme=scheme)
-                cut += [f"{page}, {width}: {problem}" for problem in browser.evaluate(CUT)]
+    for page in PAGES:
+        browser.open(f"{address}/{page}")
+        for width in (1400, 390):
+            browser.show(width=width)
+            for scheme in ("default", "slate"):
+                browser.evaluate(f"{SCHEME} = '{scheme}'")
+                cut += [f"{page}, {width}, {scheme}: {problem}" for problem in browser.evaluate(CUT)]
     assert not cut, "\n".join(cut)
