@@ -7,7 +7,7 @@ PROMPTFOO := promptfoo@0.121.20
 YAML_LANGUAGE_SERVER := yaml-language-server@2.0.0
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server dist readme golden clean
+.PHONY: help demo specs test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server dist readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -36,6 +36,9 @@ $(VENV)/.installed: $(VENV)/.user
 
 demo: $(VENV)/.user $(VENV)/.kernel  ## install what a user needs, score the sample rollouts in specs/, and say what to try next
 	$(BIN)/assay demo --overwrite
+
+specs: $(VENV)/.installed  ## run the tests of the sample specs, and see that they notice four of five changes
+	$(BIN)/assay test specs/*/*.yaml specs/*/*.json specs/*/*.toml --mutants --min-score 80%
 
 test: $(VENV)/.installed $(VENV)/.kernel  ## run the whole suite
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup

@@ -145,10 +145,9 @@ TESTED = sorted(path for ending in ("json", "yaml", "toml") for path in (ROOT / 
 
 
 @pytest.mark.parametrize("spec", TESTED, ids=lambda path: path.stem)
-def test_the_tests_of_a_sample_pass_and_notice_changes(spec):
+def test_the_tests_of_a_sample_pass(spec):  # that they notice changes, `make specs` sees to
     verifier = assay.load_verifier(spec)
     if any("is not installed" in warning or "pip install" in warning for warning in verifier.warnings):
         pytest.skip(verifier.warnings[0])
-    found = assay.run_tests(spec, mutants=True)
+    found = assay.run_tests(spec)
     assert not found.failed, found.document().markdown()
-    assert found.score >= 0.8, found.document().markdown()
