@@ -1,26 +1,15 @@
 """What became of each row: the worked cases, results of every kind, and what counts them."""
 
-import json
-from functools import cache
-
 import polars as pl
 import pytest
-from cases import DATA, each
+from cases import each
 from report_cases import EVIL
+from worked_cases import to_try, worked
 
 import assay
 
-GOLDENS = DATA / "datasets_goldens.json"
-needs_goldens = pytest.mark.skipif(not GOLDENS.exists(), reason="the worked cases are not part of the project")
 
-
-@cache
-def goldens():
-    return json.loads(GOLDENS.read_text("utf-8"))["outcome"]
-
-
-@needs_goldens
-@pytest.mark.parametrize("case", goldens()["score"] if GOLDENS.exists() else [])
+@pytest.mark.parametrize("case", to_try("datasets", "outcome", "score"))
 def test_a_worked_case_from_rows_to_a_summary(case, tmp_path):
     frame = assay.score(case["rows"], case["spec"], outcome=True)
     assert [frame[name].to_list() for name in ("cut_off", "outcome")] == [case["cut_off"], case["outcome"]]
@@ -36,9 +25,8 @@ def test_a_worked_case_from_rows_to_a_summary(case, tmp_path):
     assert "outcomes" not in assay.summarize(plain).as_json()
 
 
-@needs_goldens
 def test_the_worked_results_without_provenance():
-    derived = goldens()["derived"]
+    derived = worked("datasets", "outcome", "derived")
     assert assay.outcomes(pl.DataFrame(derived["rows"], infer_schema_length=None)).to_list() == derived["outcome"]
 
 

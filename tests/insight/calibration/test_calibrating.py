@@ -5,23 +5,20 @@ import math
 
 import polars as pl
 import pytest
-from cases import DATA
 from typer.testing import CliRunner
+from worked_cases import worked
 
 import assay
 from assay import InputError, UsageError
 from assay.cli.main import app
 from assay.insight.calibration.estimates import METRICS, Cell, allocate, estimate, merged
 
-GOLDENS = DATA / "verifiers_goldens.json"
 RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
 def goldens():
-    if not GOLDENS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    return json.loads(GOLDENS.read_text("utf-8"))["c"]
+    return worked("verifiers", "c")
 
 
 def test_intervals_are_the_worked_ones(goldens):

@@ -6,27 +6,19 @@ from functools import cache
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from cases import DATA, each
+from cases import each
+from worked_cases import to_try, worked
 
 import assay
-
-GOLDENS = DATA / "datasets_goldens.json"
-
-pytestmark = pytest.mark.skipif(not GOLDENS.exists(), reason="the worked cases are not part of the project")
-
-
-@cache
-def goldens():
-    return json.loads(GOLDENS.read_text("utf-8"))
 
 
 @cache
 def tables(name):
-    return [pl.DataFrame(table, infer_schema_length=None) for table in goldens()["export"]["tables"][name]]
+    return [pl.DataFrame(table, infer_schema_length=None) for table in worked("datasets", "export", "tables", name)]
 
 
-CASES = goldens()["export"]["cases"] if GOLDENS.exists() else []
-REFUSED = goldens()["export"]["refused"] if GOLDENS.exists() else []
+CASES = to_try("datasets", "export", "cases")
+REFUSED = to_try("datasets", "export", "refused")
 
 
 def exported(case, out=None, results=None, **options):
@@ -70,7 +62,7 @@ def test_a_refused_case(case):
 
 
 def test_results_bring_what_they_lack_from_what_they_were_made_of(tmp_path):
-    traced = goldens()["traced"]
+    traced = worked("datasets", "traced")
     rollouts, result = tmp_path / "rollouts.jsonl", tmp_path / "rewards.parquet"
     pl.DataFrame(traced["rollouts"]).write_ndjson(rollouts)
     assay.score_file(rollouts, traced["spec"], result)

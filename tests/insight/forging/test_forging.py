@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from cases import DATA
 from typer.testing import CliRunner
+from worked_cases import worked
 
 import assay
 from assay import InputError, UsageError
@@ -15,14 +15,7 @@ from assay.cli.main import app
 from assay.insight.forging.numbers import number_cases, value_of
 from assay.insight.probes import PROBES
 
-GOLDENS = DATA / "verifiers_goldens.json"
 FIELDS = ("form", "class", "completion", "expected", "score")
-
-
-def goldens(key):
-    if not GOLDENS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    return json.loads(GOLDENS.read_text("utf-8"))[key]
 
 
 def number(**fields):
@@ -42,7 +35,7 @@ def wrong(found, kind):
 
 
 def test_worked_cases():
-    for case in goldens("b"):
+    for case in worked("verifiers", "b"):
         cases = assay.forge(case["spec"], case["golds"]).cases
         names = ("check", *FIELDS) if case["cases"][0]["score"] is not None else ("check", *FIELDS[:-1])
         made = [{name: entry[name] for name in names} for entry in cases]
@@ -52,7 +45,7 @@ def test_worked_cases():
 
 def test_worked_cases_of_mathematics():
     pytest.importorskip("math_verify")
-    cases = goldens("b_math")
+    cases = worked("verifiers", "b_math")
     for gold in dict.fromkeys(case["gold"] for case in cases):
         made = forged(check("math"), gold).cases
         expected = [{name: case[name] for name in FIELDS} for case in cases if case["gold"] == gold]
@@ -61,13 +54,15 @@ def test_worked_cases_of_mathematics():
 
 def test_worked_rates():
     cases = {
-        (case["check"], case["class"], case["form"]): [0, 0, None] for spec in goldens("b") for case in spec["cases"]
+        (case["check"], case["class"], case["form"]): [0, 0, None]
+        for spec in worked("verifiers", "b")
+        for case in spec["cases"]
     }
-    for spec in goldens("b"):
+    for spec in worked("verifiers", "b"):
         for rate in assay.forge(spec["spec"], spec["golds"]).rates:
             sums = cases[rate["check"], rate["class"], rate["form"]]
             sums[:] = [sums[0] + rate["wrong"], sums[1] + rate["of"], rate]
-    for name, classes in goldens("b_rates").items():
+    for name, classes in worked("verifiers", "b_rates").items():
         for kind, forms in classes.items():
             for form, expected in forms.items():
                 count, of, rate = cases[name, kind, form]

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from cases import DATA
 from typer.testing import CliRunner
+from worked_cases import worked
 
 import assay
 from assay import InputError, UsageError
@@ -17,7 +18,6 @@ from assay.insight.evidence.answers import answers_of
 from assay.insight.evidence.reader import reader_of
 from assay.names import TEXT
 
-GOLDENS = DATA / "verifiers_goldens.json"
 ROLLOUTS = DATA / "gsm8k_rollouts.parquet"
 NUMBER = {"checks": [{"id": "right", "type": "number", "value": {"column": "answer"}}]}
 KEPT = ["task_id", "model", "completion"]
@@ -100,9 +100,7 @@ def test_is_the_definition_on_drawn_rows(models, seed):
 
 @pytest.mark.parametrize("case", range(2))
 def test_worked_cases(tmp_path, case):
-    if not GOLDENS.exists() or not ROLLOUTS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    expected = json.loads(GOLDENS.read_text("utf-8"))["d"][case]
+    expected = worked("verifiers", "d", case)
     rollouts = pl.read_parquet(ROLLOUTS)
     planted = pl.col("task_id").replace_strict(expected["planted"], default=None, return_dtype=pl.Float64)
     gold = pl.coalesce(planted.cast(pl.String), "answer")

@@ -1,18 +1,17 @@
 """Whether groups hold together: the worked cases, and drawn results against the definition row by row."""
 
-import json
 import random
 
 import naive_integrity
 import polars as pl
 import pytest
-from cases import DATA, sized
+from cases import sized
+from worked_cases import worked
 
 import assay
 from assay.insight.integrity import near
 from assay.testing import hostile_texts
 
-GOLDENS = DATA / "datasets_goldens.json"
 HOSTILE = tuple(hostile_texts(60))
 WORDS = ("sum", "half", "梨", "the", "again", "so", "🙂", "é", "take\n", "\t", "é")
 PROMPTS = ("How many?", " How  many?\n", "How\u2003many?", "Which one?", "", " \n\x1f", None, *HOSTILE[:8])
@@ -37,9 +36,7 @@ def compare(groups, keys, expected, facts):
 
 
 def test_the_worked_cases():
-    if not GOLDENS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    for case in json.loads(GOLDENS.read_text("utf-8"))["groups"]:
+    for case in worked("datasets", "groups"):
         options = {name: case[name] for name in ("group", "near", "size", "vote")}
         rows = pl.DataFrame(case["rows"], infer_schema_length=None)
         groups = assay.groups(rows, integrity=True, **options)

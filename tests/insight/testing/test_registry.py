@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import polars as pl
 import pytest
-from tests.helpers.spec_tests import DATA, needs_goldens
 from typer.testing import CliRunner
+from worked_cases import worked
 
 import assay
 from assay.cli.main import app
@@ -36,9 +36,8 @@ def run(*arguments, code=0, stream="stdout"):
     return getattr(result, stream)
 
 
-@needs_goldens
 def test_worked_cases(folder):
-    case = json.loads(DATA.read_text())["e"]
+    case = worked("verifiers", "e")
     registry = assay.Registry(folder / "verifiers")
 
     def score(name):
