@@ -43,7 +43,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def _chart(name: str) -> str:
-    return (ROOT / "docs" / "performance" / f"{name}.svg").read_text("utf-8").replace("<svg ", '<svg class="chart" ', 1)
+    return next((ROOT / "docs").rglob(f"{name}.svg")).read_text("utf-8").replace("<svg ", '<svg class="chart" ', 1)
 
 
 def _with_columns(table: str) -> str:
