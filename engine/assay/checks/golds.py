@@ -458,15 +458,9 @@ class _GoldColumns:
     def _why(self, answers: SharedColumn) -> SharedColumn:
         """Return the lane of why a row has no gold that can be used: String, null where it has one."""
 
-        def whys(rows: pl.Series) -> pl.Series:
-            if rows.null_count() == len(rows):
-                return nulls(rows, pl.String)
-            texts = _of_distinct(lambda values: pl.Series(map(self.brought.why_none, values), dtype=pl.String))
-            return texts(rows.drop_nulls()).gather(positions(rows.is_not_null())).alias(rows.name)
-
         def build(schema: pl.Schema) -> pl.Expr:
             without = pl.when(answers.col.struct.field("missing")).then(self._rows(schema))
-            return without.map_batches(whys, pl.String, is_elementwise=True)
+            return texts_of_rows(without, self.brought.why_none)
 
         return SharedColumn(f"no {answers.name}", build, after=(answers,))
 
@@ -582,6 +576,18 @@ def _of_distinct(function: Callable[[list[Any]], pl.Series]) -> Callable[[pl.Ser
         return function(values.to_list()).gather(which).alias(rows.name)
 
     return results
+
+
+def texts_of_rows(rows: pl.Expr, function: Callable[[Row], str]) -> pl.Expr:
+    """Return a text for each row of a struct, of a function that is called once for each distinct row; null where the row is null."""
+
+    def texts(rows: pl.Series) -> pl.Series:
+        if rows.null_count() == len(rows):
+            return nulls(rows, pl.String)
+        distinct = _of_distinct(lambda values: pl.Series(map(function, values), dtype=pl.String))
+        return distinct(rows.drop_nulls()).gather(positions(rows.is_not_null())).alias(rows.name)
+
+    return rows.map_batches(texts, pl.String, is_elementwise=True)
 
 
 def _text(value: Any) -> str:

@@ -21,8 +21,10 @@ _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
 _SIGMA = "Σ"
-_NOT_PLAIN = r"[^ !#-~]"
-"""A character that ``quoted`` would not show unchanged between double quotes."""
+_ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+"""What ``quoted`` shows of the commonest characters that are not shown unchanged."""
+_NOT_PLAIN = r"[^ !#-~\n\r\t]"
+"""A character that it would show neither so nor unchanged, between double quotes."""
 
 
 def equal_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
@@ -125,7 +127,10 @@ def once_pairs(
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
     """Return ``before + quoted(value)`` as an elementwise expression over a String column."""
-    return once(values, partial(_quoted, before=before), pl.String)
+    heads = values.str.head(
+        SHOWN + 1
+    )  # ``quoted`` cuts the rest, and distinct heads are found faster than distinct texts
+    return once(heads, partial(_quoted, before=before), pl.String)
 
 
 def quoted_lists_expr(lists: pl.Expr) -> pl.Expr:
@@ -143,13 +148,13 @@ def _quoted_lists(lists: pl.Series) -> pl.Series:
     return answers.set(lists.is_not_null() & answers.is_null(), "").alias(lists.name)
 
 
-def _quoted(values: pl.Series, before: str) -> pl.Series:
-    head = values.str.head(SHOWN + 1)  # ``quoted`` cuts the rest
+def _quoted(head: pl.Series, before: str) -> pl.Series:
     cut = head.zip_with(head.str.len_bytes() <= SHOWN, head.str.head(SHOWN - 1) + "…")
-    plain = pl.DataFrame().select_seq(pl.concat_str(pl.lit(f'{before}"'), cut, pl.lit('"'))).to_series()
+    escaped = pl.lit(cut).str.replace_many(_ESCAPED)
+    plain = pl.DataFrame().select_seq(pl.concat_str(pl.lit(f'{before}"'), escaped, pl.lit('"'))).to_series()
     odd = head.str.head(SHOWN).str.contains(_NOT_PLAIN)
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    escaped = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
-    return frame.select_seq(pl.coalesce(escaped, "plain")).to_series()
+    others = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
+    return frame.select_seq(pl.coalesce(others, "plain")).to_series()

@@ -10,7 +10,7 @@ import polars as pl
 from assay.calls.limits import Limits, is_score, to_reward
 from assay.checks.base import NO_SCORE, Check, Columns, Outcome, Row, Traits
 from assay.checks.gold_faults import missing, name_of
-from assay.checks.golds import GoldCheck
+from assay.checks.golds import GoldCheck, texts_of_rows
 from assay.checks.graders.base import GraderCheck, GraderParams
 from assay.checks.graders.running import Question, Verdict, score_all, shown
 from assay.checks.graders.table import GRADERS, Grader
@@ -361,9 +361,7 @@ class FragmentGolds(Fragment, GoldCheck):
                     golds = once(golds, lambda texts: chain.columns(texts)[0], pl.String)
                 return quoted_expr(golds)
             rows = fails.then(row_of(map(exactly, present)))
-            return rowwise(
-                rows, lambda row: None if row is None else encodable(shown(self._shown_golds(row))), pl.String
-            )
+            return texts_of_rows(rows, lambda row: encodable(shown(self._shown_golds(row))))
 
         golds = SharedColumn(f"shown golds:{key}", build, after=tuple(lanes)).col
         relation = " is " if self.inverted else " is not "
