@@ -108,8 +108,11 @@ def benchmarks_of(page: str) -> str:
     elsewhere, here = tuple(before), TABLES[page]
     lines = [line for line in lines_of_benchmarks() if line["measured"].startswith(here)]
     lines = [line for line in lines if not line["measured"].startswith(elsewhere)]
-    runs = tuple(f"* {run}: " for run in {line["run"] for line in lines})
-    text = "".join(entry for entry in MEASURED.read_text("utf-8").splitlines(keepends=True) if entry.startswith(runs))
+    runs: dict[str, list[str]] = {}
+    for run, where in re.findall("^\\* (.*?): (.*)$", MEASURED.read_text("utf-8"), re.MULTILINE):
+        if any(line["run"] == run for line in lines):
+            runs.setdefault(where, []).append(run)
+    text = "".join(f"* {' · '.join(names)}: {where}\n" for where, names in runs.items())
     for measured in dict.fromkeys(line["measured"] for line in lines):
         rows = [line for line in lines if line["measured"] == measured]
         one_run = len({row["run"] for row in rows}) == 1
