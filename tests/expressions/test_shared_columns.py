@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from assay.expressions.pairs import listed_where, quoted_lists_expr
-from assay.expressions.shared_columns import first_of_each, in_lists
+from assay.expressions.pairs import listed_where, once_pairs, quoted_lists_expr
+from assay.expressions.shared_columns import encoded, first_of_each, in_lists
 
 
 def test_values_go_into_lists_in_order():
@@ -24,3 +24,26 @@ def test_texts_of_lists_are_chosen_and_quoted():
     missing = listed_where(pl.col("texts"), pl.col("found"), holds=False)
     assert frame.select(missing).to_series().to_list() == [['b"'], None, None, None]
     assert frame.select(quoted_lists_expr(pl.col("texts"))).to_series().to_list() == ['"a", \'b"\'', "", None, '"c"']
+
+
+@pytest.mark.parametrize(
+    "texts", [[], [None], ["a"], ["b", None, "a", "b", None, ""], ["a", "b"], ["b" * 99, "b" * 99]]
+)
+def test_texts_are_encoded_in_the_order_in_which_they_come(texts):
+    column = pl.concat([pl.Series(["", None], dtype=pl.String), pl.Series(texts, dtype=pl.String)], rechunk=False)
+    distinct, which = encoded(column)
+    assert distinct.to_list() == [text for text in dict.fromkeys(column) if text is not None]
+    assert distinct.gather(which).to_list() == column.to_list()
+
+
+def test_pairs_are_compared_once_and_those_of_a_text_follow_each_other():
+    asked = []
+
+    def compared(texts, golds, which):
+        asked.extend(zip(texts, golds.gather(which), strict=True))
+        return pl.Series([{"same": text == gold} for text, gold in zip(texts, golds.gather(which), strict=True)])
+
+    frame = pl.DataFrame({"text": ["a", "b", None, "a", "a", "b"], "gold": ["a", "a", "a", "b", "a", None]})
+    pairs = once_pairs(pl.col("text"), pl.col("gold"), compared, pl.Struct({"same": pl.Boolean}))
+    assert frame.select(pairs).to_series().struct.field("same").to_list() == [True, False, None, False, True, None]
+    assert asked == [("a", "a"), ("a", "b"), ("b", "a")]

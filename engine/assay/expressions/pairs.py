@@ -112,12 +112,10 @@ def once_pairs(
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         (texts, which_text), (golds, which_gold) = map(encoded, columns)
-        number = which_text.cast(pl.Int64) * len(golds) + which_gold.cast(pl.Int64)
-        distinct = number.drop_nulls().unique().sort()  # pairs of a text follow each other
-        at = pl.DataFrame({"number": number}).join(
-            pl.DataFrame({"number": distinct}).with_row_index("at"), on="number", how="left", maintain_order="left"
-        )["at"]
         count = max(len(golds), 1)
+        number = which_text.cast(pl.Int64) * count + which_gold.cast(pl.Int64)
+        distinct = number.drop_nulls().unique().sort()  # pairs of a text follow each other
+        at = distinct.search_sorted(number).set(number.is_null(), None)
         results = function(texts.gather(distinct // count), golds, distinct % count)
         # NOTE: field by field, so that a field that is added is not null where the others are
         return results.struct.unnest().select_seq(pl.all().gather(at)).to_struct(columns[0].name).cast(dtype)

@@ -282,11 +282,13 @@ def in_lists(values: pl.Series, sizes: pl.Series) -> pl.Series:
 
 def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the distinct texts of a String column, and the index of each row's text; null for a null row."""
-    if texts.n_unique() == len(texts) and not texts.null_count():  # a tenth of what follows
+    if texts.n_unique() == len(texts) and not texts.null_count():  # half of what follows
         return texts.rechunk(), pl.int_range(len(texts), dtype=pl.UInt32, eager=True)
-    # takes half the time of unique and join
-    array = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    return pl.Series(array.dictionary, dtype=pl.String), pl.Series(array.indices)
+    rows = texts.alias("text").to_frame().with_row_index("at")
+    groups = rows.group_by("text", maintain_order=True).agg("at").drop_nulls("text").with_row_index("number")
+    each = groups.select_seq("number", "at").explode("at")
+    # long texts take pyarrow's dictionary_encode five times as long, and its import 0.1 s
+    return groups["text"], nulls(texts, pl.UInt32).scatter(each["at"], each["number"])
 
 
 def once(
