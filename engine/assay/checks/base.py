@@ -421,7 +421,7 @@ class GoldCompared(Check, ABC):
         if score is None or not isinstance(gold, pl.Expr):
             return None if score is None else Columns(score, self.complaint())
         before, value, rest = self.words[1].partition("{value}")
-        return Columns(score, quoted_expr(gold, before) if value and not rest else "")
+        return Columns(score, quoted_expr(gold, before.format(check=self)) if value and not rest else "")
 
     def usable(self, golds: pl.Expr) -> pl.Expr | None:
         """Return the golds (String) that ``Params`` accepts, null for the others; None to ask ``Params`` about each of them."""

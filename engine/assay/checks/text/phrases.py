@@ -117,7 +117,7 @@ class Contains(FactCheck, GoldCompared):
     """The output contains the phrase; an empty phrase is contained in everything."""
 
     type = "contains"
-    words = ("contains {check.shown}", "does not contain {check.shown}")
+    words = ("contains {check.kind}{value}", "does not contain {check.kind}{value}")
     traits = Traits(aliases=("must_contain",))
     golds = GoldKind("value")
     Params = PhraseParams
@@ -151,15 +151,15 @@ class Contains(FactCheck, GoldCompared):
         return self._phrase(self.params.value).explain()
 
     @property
-    def shown(self) -> str:
-        return ("the word " if self.params.word else "") + quoted(self.params.value)
+    def kind(self) -> str:
+        return "the word " if self.params.word else ""
 
 
 class NotContains(Contains):
     """The output does not contain the phrase; an empty phrase is contained in everything."""
 
     type = "not_contains"
-    words = ("does not contain {check.shown}", "contains {check.shown}")
+    words = ("does not contain {check.kind}{value}", "contains {check.kind}{value}")
     traits = Traits(aliases=("must_not_contain",))
     golds = GoldKind("value", worst=True)  # none of several
     examples = (
