@@ -410,7 +410,7 @@ class _GoldColumns:
             return pl.lit(None, dtype=pl.String)
         single, lists = self._single(schema), self._lists(schema)
         in_list = self.brought.is_joined or self.kind.whole
-        if single is not None and not in_list:
+        if single is not None and (self.kind.of_lists or not in_list):
             return self._usable(self._stepped(single))
         if single is not None and not self.kind.whole:
             lists = pl.concat_list(self._stepped(single)).list.drop_nulls()

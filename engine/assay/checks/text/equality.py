@@ -1,21 +1,19 @@
 """Checks for equality: equals, choice, list_equals."""
 
-from collections import Counter
-from functools import reduce
-from operator import add, and_
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import ANSWER_STEPS, Check, Columns, Example, GoldCompared, GoldKind, Row, Traits
+from assay.checks.base import ANSWER_STEPS, Columns, Example, GoldCompared, GoldKind, Row, Traits
 from assay.errors import encodable, quoted
 from assay.expressions.pairs import equal_expr, quoted_expr
-from assay.expressions.shared_columns import is_small, rowwise, text
+from assay.expressions.shared_columns import rowwise, text
 from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_expr, stripped_pattern
 from assay.steps.base import Step
 from assay.steps.choices import ChoiceStep, ChoiceStepParams, Split, SplitParams
-from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import (
     NORMALIZERS,
     golds_with_words,
@@ -207,6 +205,14 @@ class Choice(GoldCompared):
         return Columns(self.score_expr(gold), reason)
 
 
+_FORMS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
+    "list": lambda items: items,
+    "set": lambda items: items.list.unique().list.sort(),
+    "multiset": lambda items: items.list.sort(),
+}
+"""What is equal for lists of items that are alike, in each sense in which lists are equal."""
+
+
 class ListEqualsParams(SplitParams):
     """The items, and how to compare them."""
 
@@ -222,17 +228,14 @@ class ListEqualsParams(SplitParams):
     _normalizer = field_validator("normalize")(_checked_normalizer)
 
 
-class ListEquals(Check):
+class ListEquals(GoldCompared):
     """The items of the output, split at ``sep`` and stripped, are the items of the value; ``as`` says in which sense."""
 
     type = "list_equals"
-    runs_as = "columns: how often each item of the value is among the output's"
+    runs_as = "columns: comparison of lists; Python, row by row, counts what they have in common"
     graded = True
     golds = GoldKind("value", whole=True, same_params=("sep",), of_lists=True)
-    words = (
-        "has the items {check.shown} ({check.params.as_})",
-        "does not have the items {check.shown} ({check.params.as_})",
-    )
+    words = ("has the items {check.shown} ({check.params.as_})", "")
     Params = ListEqualsParams
     params: ListEqualsParams
     examples = (
@@ -258,71 +261,74 @@ class ListEquals(Check):
         items = [item for part in parts if (item := part.strip())]
         return items if self.params.normalize is None else [*map(normalizer(self.params.normalize), items)]
 
-    def row(self, row: Row) -> float:
-        items, golds = self.items(row["completion"]), self.items(self.params.value)
-        if self.params.as_ == "list":
+    def score(self, value: str | list[str], gold: str | list[str]) -> float:
+        items, golds, how = self.items(value), self.items(gold), self.params.as_
+        if how == "list":
             return float(items == golds)
-        if self.params.as_ == "set":
-            return float(set(items) == set(golds))
-        common = (Counter(items) & Counter(golds)).total()
-        if self.params.as_ == "f1":
+        if how == "set":
+            return float({*items} == {*golds})
+        if how == "multiset" and len(items) != len(golds):
+            return 0.0
+        left, common = dict[str, int](), 0  # in a third of the time of Counters
+        for gold_item in golds:
+            left[gold_item] = left.get(gold_item, 0) + 1
+        for item in items:
+            if left.get(item):
+                left[item] -= 1
+                common += 1
+        if how == "f1":
             return 2 * common / (len(items) + len(golds)) if items or golds else 1.0
-        return float(common == len(golds) and (self.params.as_ == "subset" or len(items) == len(golds)))
+        return float(common == len(golds))
 
-    def expr(self) -> pl.Expr:
-        return text().map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+    def score_expr(self, gold: Any) -> pl.Expr:
+        form = partial(pl.Expr.map_batches, function=self._form, return_dtype=pl.List(pl.String), is_elementwise=True)
+        if isinstance(gold, pl.Expr):
+            if self.params.as_ not in _FORMS:  # to count in columns took ten times as long
+                return self._by_row(gold)
+            return (form(text()) == form(gold)).cast(pl.Float64)
+        written = "".join(gold)
+        if self.params.as_ not in _FORMS or encodable(written) != written:  # columns have no lone surrogates
+            return rowwise(text(), partial(self.score, gold=gold), pl.Float64)
+        literal = pl.Series([gold], dtype=pl.String if isinstance(gold, str) else pl.List(pl.String))
+        return (form(text()) == pl.lit(self._form(literal))).cast(pl.Float64)
 
-    def _scores(self, texts: pl.Series) -> pl.Series:
-        golds = self.items(self.params.value)
-        if is_small(texts) or len(golds) > THRESHOLDS.terms:
-            scores = rowwise(pl.col("texts"), lambda value: self.row({"completion": value}), pl.Float64)
+    def _by_row(self, golds: pl.Expr) -> pl.Expr:
+        def scores(columns: Sequence[pl.Series]) -> pl.Series:
+            pairs = zip(*(column.to_list() for column in columns), strict=True)
+            return pl.Series(columns[0].name, [self.score(*pair) for pair in pairs], dtype=pl.Float64)
+
+        return pl.map_batches([text(), golds], scores, return_dtype=pl.Float64, is_elementwise=True)
+
+    def _form(self, values: pl.Series) -> pl.Series:
+        """Return what is equal for texts, or lists of texts, that score 1.0."""
+        items = pl.col("values")
+        if values.dtype == pl.String:
+            items = self.split.expr(items)
         else:
-            scores = self._score_expr(self._items_expr(is_text=texts.dtype == pl.String), golds)
-        return texts.to_frame("texts").select_seq(scores).to_series().alias(texts.name)
-
-    def _items_expr(self, *, is_text: bool) -> pl.Expr:
-        values = pl.col("texts")
-        if is_text:
-            items = self.split.expr(values)
-        else:
-            items = values.list.eval(strip_expr(pl.element()))
+            items = items.list.eval(strip_expr(pl.element()))
             items = items.list.eval(pl.element().filter(pl.element() != ""))
-        return (
-            items
-            if self.params.normalize is None
-            else items.list.eval(normalized_expr(pl.element(), self.params.normalize))
-        )
+        if self.params.normalize is not None:
+            items = items.list.eval(normalized_expr(pl.element(), self.params.normalize))
+        form = _FORMS[self.params.as_](items)
+        return values.to_frame("values").select_seq(form).to_series().alias(values.name)
 
-    def _score_expr(self, items: pl.Expr, golds: list[str]) -> pl.Expr:
-        """Score lists of items by how often each gold is among them."""
-        size, wanted = items.list.len().cast(pl.Int64), Counter(golds)
-        counts = {gold: _count_expr(items, gold).cast(pl.Int64) for gold in wanted}
-        none = pl.lit(0, pl.Int64)
-        if self.params.as_ == "list":
-            passes = reduce(and_, (_is_item(items, at, gold) for at, gold in enumerate(golds)), size == len(golds))
-        elif self.params.as_ == "set":
-            passes = reduce(and_, (count > 0 for count in counts.values()), reduce(add, counts.values(), none) == size)
-        else:
-            common = reduce(add, (pl.min_horizontal(counts[gold], wanted[gold]) for gold in wanted), none)
-            if self.params.as_ == "f1":
-                both = size + len(golds)
-                share = (2 * common).cast(pl.Float64) / both.cast(pl.Float64)
-                return pl.when(both > 0).then(share).when(size.is_not_null()).then(1.0)
-            passes = common == len(golds)
-            passes = passes & (size == len(golds)) if self.params.as_ == "multiset" else passes
-        return pl.when(size.is_not_null()).then(passes.cast(pl.Float64))
+    def compare(self, gold: Any) -> Columns:
+        is_column = isinstance(gold, pl.Expr)
+        reason = rowwise(gold, self._complaint_about, pl.String) if is_column else self.complaint()
+        return Columns(self.score_expr(gold), reason)
+
+    def usable(self, golds: pl.Expr) -> pl.Expr | None:
+        return golds
+
+    def _complaint_about(self, gold: str | list[str]) -> str:
+        return f"does not have the items {self._shown(gold)} ({self.params.as_})"
+
+    def complaint(self) -> str:
+        return self._complaint_about(self.params.value)
 
     @property
     def shown(self) -> str:
-        value = self.params.value
+        return self._shown(self.params.value)
+
+    def _shown(self, value: str | list[str]) -> str:
         return quoted(value if isinstance(value, str) else f"{self.params.sep} ".join(value))
-
-
-def _is_item(items: pl.Expr, at: int, gold: str) -> pl.Expr:
-    if encodable(gold) != gold:  # no text contains a lone surrogate
-        return pl.lit(value=False)
-    return (items.list.get(at, null_on_oob=True) == pl.lit(gold)).fill_null(value=False)
-
-
-def _count_expr(items: pl.Expr, gold: str) -> pl.Expr:
-    return items.list.count_matches(pl.lit(gold)) if encodable(gold) == gold else pl.lit(0)
