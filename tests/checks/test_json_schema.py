@@ -9,7 +9,7 @@ from cases import DATA
 from assay import load_verifier, score
 from assay.checks.json import schemas
 from assay.checks.json.schema import JsonSchema
-from assay.checks.json.schema_cost import cost_of
+from assay.checks.json.schema_cost import cost_of, cost_of_text
 from assay.errors import SpecError
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
@@ -343,3 +343,33 @@ def test_the_bound_is_above_what_simple_schemas_take():
     tree = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
     assert cost_of(tree).is_small(nested(200)), "a tree is evaluated once at each place"
     assert not cost_of({"properties": {"a": {"allOf": [{"$ref": "#"}] * 2}}}).is_small(nested(60))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        True,
+        INTEGER,
+        {"anyOf": [INTEGER, {"not": {"properties": {"a": True}}}]},
+        {"enum": [1e15, "é" * 20, ["a", {"b": 1}]], "$schema": DRAFTS["draft7"]},
+        {"type": ["object", "null"], "required": ["a", "b"], "dependentRequired": {"a": ["b", "c"]}},
+        {"oneOf": [{"const": 1}, {"items": {"enum": [0.1, 1e9]}}], "additionalProperties": False},
+    ],
+)
+def test_the_bound_of_a_text_is_never_below_that_of_its_schema(schema):
+    text = json.dumps(schema, ensure_ascii=True, separators=(",", ":")).replace("\\u00e9", "e")
+    quick, exact = cost_of_text(text), cost_of(json.loads(text))
+    assert quick.compiles
+    assert exact.compiles
+    assert exact.paths.steps <= quick.paths.steps
+    assert exact.paths.letters == quick.paths.letters == 0
+    assert exact.paths.chain <= quick.paths.chain + 1
+    assert exact.size <= quick.size + 1_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"$ref": "#"}', '{"pattern": "a"}', '{"\\u0024ref": "#"}', '{"a": "é"}', '{"not":' * 300 + "true" + "}" * 300],
+)
+def test_what_a_text_may_hide_is_looked_at(text):
+    assert cost_of_text(text) is None

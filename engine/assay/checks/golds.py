@@ -484,12 +484,18 @@ class _GoldColumns:
         if rows.height < len(texts):
             at = both.arg_true().alias("at")
             answers = in_place(answers.with_columns_seq(at), len(texts))
-        missing = pl.coalesce("missing", sizes == 0) if "missing" in answers.columns else sizes == 0
+        without = sizes == 0
+        unread = (texts.is_null() & (sizes > 0)).arg_true()
+        if self.kind.lazy and len(unread):
+            without = without.scatter(unread, self._usable_golds(golds.gather(unread)).is_null())
+        missing = pl.coalesce("missing", without) if "missing" in answers.columns else without
         return answers.with_columns_seq(missing=missing).to_struct(texts.name).cast(_ANSWER)
 
     def _of_pairs(self, template: PairCheck, pairs: pl.DataFrame, sizes: pl.Series | None) -> pl.DataFrame:
         """Return the answers of a type that compares pairs in Python; one with an error counts only if all have one."""
         answers = pairs.select_seq(answer=template.pairs_expr(pl.col("gold"))).unnest("answer")
+        if self.kind.lazy:
+            answers = answers.with_columns_seq(pl.col("score").fill_null(0.0), missing=pl.col("score").is_null())
         if sizes is None:
             return answers
         last = pl.lit(math.inf if self.kind.worst else -math.inf)

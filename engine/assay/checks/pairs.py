@@ -18,6 +18,11 @@ PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.S
 Answer = tuple[float, str, str | None]
 """The values of such a struct."""
 
+Answers = Sequence[Answer | tuple[None, None, None]]
+
+NO_ANSWER = (None, None, None)
+"""The answer of a type with lazy golds for a gold that it cannot use."""
+
 
 class PairCheck(GoldCompared):
     """Base class of checks that compare a text with one gold; a subclass defines ``judge``.
@@ -33,7 +38,7 @@ class PairCheck(GoldCompared):
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         """Return the score of a text and the reason, which counts if the score is below 1: the definition."""
 
-    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> Answers:
         """Return the answer for each pair of a text and a gold."""
         return [self.answered(self.judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 

@@ -1,5 +1,6 @@
 """The check of a JSON Schema: json_schema."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -7,11 +8,16 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
 from assay.checks.json.keys import not_json
-from assay.checks.json.schemas import compiled, json_value
-from assay.checks.pairs import PairCheck
+from assay.checks.json.schemas import Schema, compiled, json_value
+from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.values.params import Params
 from assay.values.references import OF_ROW, json_text
+
+
+def _is_refused(schema: Schema) -> bool:
+    """Return whether rows cannot use it; one that takes too long is an error of the row, as an output is that takes too long."""
+    return bool(schema.problem) and not schema.is_late
 
 
 class SchemaParams(Params):
@@ -29,8 +35,7 @@ class SchemaParams(Params):
     @classmethod
     def _is_a_schema(cls, value: Any, info: ValidationInfo) -> Any:
         schema = compiled(json_text(value), info.data.get("validate_formats", False))
-        # a schema of a row that takes too long is an error of that row, as an output is that takes too long
-        if schema.problem and not (schema.is_late and info.context == OF_ROW):
+        if _is_refused(schema) or (schema.is_late and info.context != OF_ROW):
             raise ValueError(schema.problem)
         return value
 
@@ -46,7 +51,7 @@ class JsonSchema(PairCheck):
     type = "json_schema"
     runs_as = "jsonschema_rs, once for each distinct text and schema; each schema is compiled once"
     graded = False
-    golds = GoldKind("schema_", is_json=True, steps=lambda _: JSON_STEPS)
+    golds = GoldKind("schema_", is_json=True, lazy=True, steps=lambda _: JSON_STEPS)
     traits = Traits(in_files=("schema_",), libraries={"jsonschema-rs": ()})
     Params = SchemaParams
     params: SchemaParams
@@ -65,6 +70,15 @@ class JsonSchema(PairCheck):
             return 0.0, not_json(value)
         reason = compiled(gold, self.params.validate_formats).reason(parsed, value)
         return float(not reason), reason
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
+        """Return the answer for each pair; golds are not looked at before, so that each is compiled once, however many there are."""
+        return [
+            NO_ANSWER
+            if _is_refused(compiled(gold, self.params.validate_formats))
+            else self.answered(self.judge, value, gold)
+            for value, gold in zip(values, golds, strict=True)
+        ]
 
     @cached_property
     def own_gold(self) -> str:

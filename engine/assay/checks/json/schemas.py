@@ -3,11 +3,11 @@
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path as File
 from typing import Any, Literal
 
-from assay.checks.json.schema_cost import SchemaCost, cost_of
+from assay.checks.json.schema_cost import STEPS, SchemaCost, cost_of, cost_of_text
 from assay.errors import SHOWN, clipped, printable
 from assay.expressions.json import NOT_JSON, begins_like_json, loads, mended
 from assay.expressions.regex.compiled import on_any_stack
@@ -69,16 +69,25 @@ class Schema:
 
     text: str
     formats: bool
-    cost: SchemaCost
+    bound: SchemaCost
     validator: Any = None
     problem: str = ""
     is_late: bool = False
+
+    @cached_property
+    def cost(self) -> SchemaCost:
+        """The bound that decides what is evaluated here, and how far: ``bound`` may be above it."""
+        return cost_of(json_value(self.text))
+
+    def is_small(self, text: str, most: int = STEPS) -> bool:
+        """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
+        return self.validator is not None and (self.bound.is_small(text, most) or self.cost.is_small(text, most))
 
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does."""
         if self.problem:
             raise ValueError(self.problem)
-        if self.validator is None or not self.cost.is_small(text):
+        if not self.is_small(text):
             answer = self._elsewhere("valid", value)
             return "" if answer == ["valid"] else self._first_elsewhere(value)
         try:
@@ -88,7 +97,7 @@ class Schema:
 
     def places(self, value: Any, text: str) -> list[list[str | int]]:
         """Return the paths of the first violations that ``reason`` names; none where only their number would be known."""
-        if self.validator is None or self.problem or not self.cost.is_small(text, _MANY):
+        if self.problem or not self.is_small(text, _MANY):
             answer = [] if self.problem else self._elsewhere("reason", value)
             return [answer[2]] if answer[:1] == ["violation"] else []
         return [list(violation.instance_path) for violation in self._sorted(value)[:_FIRST]]
@@ -100,7 +109,7 @@ class Schema:
         )
 
     def _violations(self, value: Any, text: str) -> str:
-        if self.cost.is_small(text, _MANY):
+        if self.is_small(text, _MANY):
             return _listed(self._sorted(value), value)
         if self.cost.choices:
             return self._first_elsewhere(value)
@@ -157,13 +166,13 @@ def _bad_schema(message: str, path: list[str | int]) -> str:
     return f"the schema is not valid{f' at {place_of(tuple(path))}' if path else ''}: {short}"
 
 
-@cached_within(_BYTES, lambda schema, text, _: max(_BYTES // _KEPT, schema.cost.size + len(text)))
+@cached_within(_BYTES, lambda schema, text, _: max(_BYTES // _KEPT, schema.bound.size + len(text)))
 def compiled(text: str, formats: bool) -> Schema:
     """Return the schema of a JSON text, compiled; one that is not a schema has a ``problem``."""
     schema = json_value(text)
     if schema is NOT_JSON:
         return Schema(text, formats, SchemaCost(compiles=False), problem="the schema is not valid: it is not JSON")
-    cost = cost_of(schema)
+    cost = cost_of_text(text) or cost_of(schema)
     if not cost.compiles:
         try:
             kind, *details = evaluated("compile", text, (formats, _MASK))
@@ -173,15 +182,21 @@ def compiled(text: str, formats: bool) -> Schema:
         return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
     import jsonschema_rs
 
-    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
     try:
         validator = jsonschema_rs.validator_for(
-            schema, offline=True, validate_formats=formats, mask=_MASK, pattern_options=patterns
+            schema, offline=True, validate_formats=formats, mask=_MASK, pattern_options=_patterns()
         )
     except Exception as error:  # noqa: BLE001  (whatever the package raises)
         message = getattr(error, "message", None) or str(error)
         return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
     return Schema(text, formats, cost, validator)
+
+
+@cache
+def _patterns() -> Any:
+    import jsonschema_rs
+
+    return jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
 
 
 def _package() -> list[str]:

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import Example, GoldKind, Traits
-from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck, in_columns
+from assay.checks.pairs import PAIR_ANSWER, Answers, PairCheck, in_columns
 from assay.checks.similarity.metrics import (
     DISTANCE,
     MAX_CELLS,
@@ -211,7 +211,7 @@ class Similarity(PairCheck):
         more = f" … and {len(few) - _LISTED:,} more" if len(few) > _LISTED else ""
         return score, self._before(score) + quoted(gold) + (f"; missing: {', '.join(shown)}{more}" if few else "")
 
-    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> Answers:
         if self.params.metric not in WORD_METRICS:
             return super().judge_all(values, golds)
         bag_of = lru_cache(1)(self._bag)  # the golds of a text follow each other …
