@@ -425,3 +425,53 @@ def test_a_type_with_golds_needs_no_expression():
         'same_words: does not have the words "z"\nown: does not have the words "b"',
     ]
     assert results.drop("gold").to_dicts() == score_rows(rows, [spec])
+
+
+BOUNDS = {
+    "whole": (None, 0, 1, 2, 3, -1, 10**6, 2**53, 2**53 + 1, -(2**60)),
+    "float": (None, 0.0, -0.0, 1.0, 2.5, 0.1, 1e16, 1e-7, 3e15, -3.0, 2.0**53, float("inf"), float("nan")),
+    "other": ("2", "three", None),
+    "flag": (True, None),
+    "items": ([1], [1, 2, 3], None),
+}
+BOUNDED = (
+    {"type": "min_length", "value": {"column": "whole"}},
+    {"type": "max_length", "value": {"column": "float"}, "negate": True},
+    {"type": "min_length", "value": {"column": "flag"}},
+    {"type": "min_length", "value": {"column": "items"}},
+    {"type": "number_range", "min": {"column": "whole"}, "max": {"column": "float"}},
+    {"type": "number_range", "min": -3, "max": {"column": "whole"}, "missingGold": "fail"},
+    {"type": "number_range", "min": {"column": "whole"}, "max": 2.0**60},
+    {"type": "number_range", "min": {"column": "other"}},
+    {"type": "count", "of": "words", "min": {"column": "whole"}, "max": {"column": "float"}},
+    {"type": "count", "of": "items", "exactly": {"column": "float"}},
+    {"type": "count", "of": {"text": "a\ud800"}, "max": {"column": "whole"}, "on": "boxed"},
+    {"type": "count", "of": {"pattern": "a"}, "min": {"template": "{whole}"}},
+    {"type": "count", "of": {"pattern": "a"}, "min": {"column": "whole"}},
+)
+
+
+@pytest.mark.parametrize(
+    "spec", BOUNDED, ids=lambda spec: " ".join(map(str, spec.values())).encode("unicode_escape").decode()
+)
+def test_bounds_of_rows_are_compared_as_python_compares_them(spec):
+    rng = random.Random(34)
+    texts = ("", "a", "12", "1.5 and -7", "[1, 2]", "aaa bb", "İ ſ", r"\boxed{a}", "9007199254740993", "x " * 20, None)
+    verifier = load_verifier({"checks": [spec]})
+    for small, rows in product((0, 256), (1, 2, 3, 40)):
+        drawn = [
+            {"completion": rng.choice(texts), **{name: rng.choice(bounds) for name, bounds in BOUNDS.items()}}
+            for _ in range(rows)
+        ]
+        with set_to(small_batch=small):
+            assert_plan_conforms([verifier], drawn)
+
+
+@pytest.mark.parametrize("check", ["regex", "json_schema"])
+def test_a_gold_that_cannot_be_used_is_told_where_the_text_has_nothing_to_read(check):
+    value = {"regex": {"pattern": {"column": "gold"}}, "json_schema": {"schema": {"column": "gold"}}}[check]
+    verifier = load_verifier({"checks": [{"type": check, **value, "on": "boxed"}]})
+    rows = [{"completion": text, "gold": gold} for text in ("none", r"\boxed{1}") for gold in ("(", "{}", "true", None)]
+    with set_to(small_batch=0):
+        assert_plan_conforms([verifier], rows)
+    assert score(rows, verifier)["error"][0].startswith('gold cannot be used: gold is "("')

@@ -6,7 +6,7 @@ A gold that the check cannot use is dropped; a row without any other has none.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits, is_user_error
 from assay.checks.base import Check, Columns, GoldCompared, GoldKind, Outcome, Row, Traits, has_expr, is_ours
+from assay.checks.bounds import Bound, BoundedCheck
 from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import describe_error, encodable
@@ -41,6 +42,9 @@ from assay.steps.sources import Source
 from assay.values.references import OF_ROW, Reference, as_list, columns_of, gold_text, json_text, resolved
 
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.Boolean})
+
+_EXACT = 2**53
+"""Whole numbers below it are exact as floats."""
 
 _Answer = tuple[float, str | None, str | None, bool]
 """The values of such a struct."""
@@ -331,6 +335,8 @@ class _GoldColumns:
         """The check that compares texts with golds, if only the gold is a matter of the row; None if rows take Python."""
 
     def columns(self) -> Columns:
+        if (bounded := self._bounded()) is not None:
+            return bounded
         with columns_read() as needs:
             literal = None if self.literals is None else self._of_literals(self.literals)
             golds = (
@@ -348,7 +354,67 @@ class _GoldColumns:
         lane = SharedColumn(f"golds:{self.key}", build, after=tuple(needs), build_few=few)
         return Columns.of(lane.col, missing=self._why(lane).col if self.brought.references else None)
 
+    # bounds
+
+    def _bounded(self) -> Columns | None:
+        """Return the outcomes of a check of a number whose bounds rows bring; None of another."""
+        given, check = self.brought.given, self.brought.check
+        if not (is_ours(check) and issubclass(check, BoundedCheck) and self.brought.references):
+            return None
+        own = {name: given[name] for name in check.asks if given.get(name) is not None}
+        brought = {name: bound for name, bound in own.items() if isinstance(bound, Reference)}
+        literals = {name: bound for name, bound in own.items() if name not in brought}
+        sample = next(iter(literals.values()), 0)
+        usable = self.brought.usable([{**given, **dict.fromkeys(brought, sample)}])
+        if (
+            len(brought) < len(self.brought.references)
+            or not usable
+            or any(abs(n) >= _EXACT for n in literals.values())
+        ):
+            return None
+        values = SharedColumn(f"bounds:{self.key}", partial(_bounds, brought))
+        (template,) = usable
+        assert isinstance(template, BoundedCheck)  # noqa: S101  (it is of that class)
+        with columns_read() as needs:
+            bounds = {
+                name: Bound(*(values.col.struct.field(f"{part} {name}") for part in ("value", "text")))
+                if name in brought
+                else Bound(pl.lit(float(bound)), pl.lit(str(bound)))
+                for name, bound in own.items()
+            }
+            columns = template.compare_bounds(bounds)
+        if columns is None:
+            return None
+        fits = pl.all_horizontal(
+            *((bounds[name].value.abs() < _EXACT) & bounds[name].value.is_not_nan() for name in brought),
+            template.takes(bounds),
+            text().is_not_null(),
+        ).fill_null(value=False)
+        score, nothing = columns.score.cast(pl.Float64), pl.lit(None, dtype=pl.String)
+        reason = pl.when(score < 1.0).then(columns.reasons).otherwise(pl.lit(""))
+        answers = pl.struct(score=score, reason=reason, error=nothing, missing=pl.lit(value=False))
+
+        def build(schema: pl.Schema) -> pl.Expr:
+            if any(bound.number_expr(schema) is None for bound in brought.values()):
+                return self._by_python(schema)
+            parts = [fits, answers, *self._for_python(schema)]
+            return pl.map_batches(parts, self._bounded_or_by_python, return_dtype=_ANSWER, is_elementwise=True)
+
+        lane = SharedColumn(f"golds:{self.key}", build, after=tuple(needs), build_few=self._by_python)
+        return Columns.of(lane.col, missing=self._why(lane).col)
+
+    def _bounded_or_by_python(self, columns: Sequence[pl.Series]) -> pl.Series:
+        fits, answers, rows, brought = columns
+        if fits.all():
+            return answers.cast(_ANSWER)
+        at = (~fits).arg_true()
+        others = self._answers_by_python([rows.gather(at), brought.gather(at)]).struct.unnest()
+        fields = answers.cast(_ANSWER).struct.unnest()
+        return pl.DataFrame([fields[name].scatter(at, others[name]) for name in fields.columns]).to_struct(answers.name)
+
     def explain(self) -> str:
+        if self._bounded() is not None:
+            return "columns: column to column"
         if self.literals is not None:
             return f"columns: the best of {len(self.literals)} golds"
         if self.template is not None:
@@ -537,13 +603,17 @@ class _GoldColumns:
     # by Python
 
     def _by_python(self, schema: pl.Schema) -> pl.Expr:
+        parts = self._for_python(schema)
+        return pl.map_batches(parts, self._answers_by_python, return_dtype=_ANSWER, is_elementwise=True)
+
+    def _for_python(self, schema: pl.Schema) -> list[pl.Expr]:
+        """Return each row as the type reads it, and what it brings."""
         traits = self.brought.check.traits
         names = dict.fromkeys((*traits.reads, *traits.may_read))
         if not is_ours(self.brought.check):
             names |= dict.fromkeys(columns_of(self.brought.references))
         others = (exactly(name) for name in names if name in schema and name != "completion")
-        columns = [row_of([text().alias("completion"), *others]), self._rows(schema)]
-        return pl.map_batches(columns, self._answers_by_python, return_dtype=_ANSWER, is_elementwise=True)
+        return [row_of([text().alias("completion"), *others]), self._rows(schema)]
 
     def _answers_by_python(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Return the answer of each row; rows that bring the same values share their checks, and with one text the answer."""
@@ -572,6 +642,17 @@ class _GoldColumns:
             return 0.0, None, None, not candidates
         best = _best([check.outcome(row) for check in candidates], self.kind)
         return best.score, best.reason, best.error, False
+
+
+def _bounds(brought: Mapping[str, Reference], schema: pl.Schema) -> pl.Expr:
+    """Return the bounds of each row, as values and as text; all null if Python has to read them."""
+    fields: list[pl.Expr] = []
+    for name, bound in brought.items():
+        value, shown = bound.number_expr(schema), bound.gold_expr(schema)
+        if value is None or shown is None:
+            value, shown = pl.lit(None, dtype=pl.Float64), pl.lit(None, dtype=pl.String)
+        fields += [value.alias(f"value {name}"), shown.alias(f"text {name}")]
+    return pl.struct(fields)
 
 
 def _of_distinct(function: Callable[[list[Any]], pl.Series]) -> Callable[[pl.Series], pl.Series]:

@@ -121,6 +121,12 @@ class Reference:
         match = self._values(schema)
         return self.is_template or (match is not None and not self.is_list and isinstance(match[1], pl.String))
 
+    def number_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return each row's value as a Float64 expression; None if the values are no numbers in columns."""
+        match = self._values(schema)
+        is_number = match is not None and not self.is_list and (match[1].is_integer() or match[1].is_float())
+        return match[0].cast(pl.Float64) if match is not None and is_number else None
+
     def gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return ``gold_text`` of the values of each row's list as a List(String) expression; None if it takes Python to read them."""
         match = self._values(schema)

@@ -2,15 +2,16 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits
+from assay.checks.bounds import Bound, BoundedCheck
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
 from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
@@ -125,7 +126,7 @@ def _match_count(operation: Matches, limits: Limits | None) -> Count:
     )
 
 
-class CountOf(Check):
+class CountOf(BoundedCheck):
     r"""How many words, sentences, bullets or the like the output has: at least ``min``, at most ``max``, ``exactly`` so many.
 
     ``chars`` are code points, ``words`` stand between blanks, ``word_tokens`` are runs of ``\w``; ``lines`` and ``paragraphs``
@@ -133,6 +134,7 @@ class CountOf(Check):
     """
 
     type = "count"
+    asks: ClassVar[Mapping[str, str]] = {"min": "at least", "max": "at most", "exactly": "exactly"}
     golds = GoldKind(same_params=("of",))
     words = ("number of {check.counted.noun}: {check.shown}", "")
     Params = CountParams
@@ -165,7 +167,7 @@ class CountOf(Check):
     @property
     def bounds(self) -> tuple[tuple[str, float], ...]:
         """Words for each bound, and the bound."""
-        bounds = ("at least", self.params.min), ("at most", self.params.max), ("exactly", self.params.exactly)
+        bounds = ((words, getattr(self.params, name)) for name, words in self.asks.items())
         return tuple((words, bound) for words, bound in bounds if bound is not None)
 
     @property
@@ -179,14 +181,28 @@ class CountOf(Check):
         return float(number is not None and all(_HOLDS[words](number, bound) for words, bound in self.bounds))
 
     def columns(self) -> Columns:
-        counted = SharedColumn(f"count:{self.params.of!r}", lambda _: self.counted.expr(text())).col
+        counted = self._counted.col
         error = None if self._pattern is None else counted.struct.field("error")
         number = (counted if error is None else counted.struct.field("value")).cast(pl.Int64)
         holds = [_HOLDS_EXPR[words](number, bound) for words, bound in self.bounds]
         score = pl.when(text().is_not_null()).then(pl.all_horizontal(holds).fill_null(value=False))
-        before, after = (encodable(part) for part in (f"number of {self.counted.noun}: ", f", expected {self.shown}"))
-        reason = pl.lit(before) + number.cast(pl.String) + pl.lit(after)
+        reason = self._reason(number, pl.lit(encodable(self.shown)))
         return Columns(score, pl.coalesce(reason, pl.lit(_UNCOUNTED) if error is None else error), error)
+
+    @property
+    def _counted(self) -> SharedColumn:
+        return SharedColumn(f"count:{self.params.of!r}", lambda _: self.counted.expr(text()))
+
+    def _reason(self, number: pl.Expr, shown: pl.Expr) -> pl.Expr:
+        before = pl.lit(encodable(f"number of {self.counted.noun}: "))
+        return pl.concat_str(before, number.cast(pl.String), pl.lit(", expected "), shown)
+
+    def compare_bounds(self, bounds: Mapping[str, Bound]) -> Columns | None:
+        if self._pattern is not None:  # it may fail on a row
+            return None
+        number = self._counted.col.cast(pl.Int64)
+        score = pl.when(text().is_not_null()).then(self.holds(number, bounds))
+        return Columns(score, pl.coalesce(self._reason(number, self.shown_bounds(bounds)), pl.lit(_UNCOUNTED)))
 
     @property
     def shown(self) -> str:

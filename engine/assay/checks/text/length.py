@@ -1,12 +1,14 @@
 """Checks on the length of the untrimmed output, in Unicode code points."""
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Example, FactCheck, Row
+from assay.checks.base import Columns, Example, FactCheck, Row
+from assay.checks.bounds import Bound, BoundedCheck
 from assay.expressions.text import CHARACTERS
 from assay.kernel.facts import Fact
 from assay.values.params import Params
@@ -31,10 +33,11 @@ class LengthParams(Params):
         return int(value) if value == int(value) else value
 
 
-class MinLength(FactCheck):
+class MinLength(FactCheck, BoundedCheck):
     """The output has at least ``value`` characters."""
 
     type = "min_length"
+    asks: ClassVar[Mapping[str, str]] = {"value": "at least"}
     words = ("has at least {check.params.value} characters", "has fewer than {check.params.value} characters")
     Params = LengthParams
     params: LengthParams
@@ -53,11 +56,21 @@ class MinLength(FactCheck):
     def expr(self) -> pl.Expr:
         return CHARACTERS.col >= min(math.ceil(self.params.value), _LONGEST)
 
+    def compare_bounds(self, bounds: Mapping[str, Bound]) -> Columns:
+        before, after = self.words[1].split("{check.params.value}")
+        shown = bounds["value"].text.str.strip_prefix("-").str.strip_suffix(".0")  # "-0.0" is 0
+        reason = pl.concat_str(pl.lit(before), shown, pl.lit(after))
+        return Columns(pl.when(CHARACTERS.col.is_not_null()).then(self.holds(CHARACTERS.col, bounds)), reason)
+
+    def takes(self, bounds: Mapping[str, Bound]) -> pl.Expr:
+        return bounds["value"].value >= 0
+
 
 class MaxLength(MinLength):
     """The output has at most ``value`` characters."""
 
     type = "max_length"
+    asks: ClassVar[Mapping[str, str]] = {"value": "at most"}
     words = ("has at most {check.params.value} characters", "has more than {check.params.value} characters")
     examples = (
         Example("four", 1.0, {"value": 4}),

@@ -1,12 +1,14 @@
 """Checks for a number in the output: number, number_range."""
 
 import math
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import ANSWER_STEPS, Check, Columns, Example, GoldCompared, GoldKind, Row, Traits
+from assay.checks.base import ANSWER_STEPS, Columns, Example, GoldCompared, GoldKind, Row, Traits
+from assay.checks.bounds import Bound, BoundedCheck
 from assay.errors import quoted
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.shared_columns import SharedColumn, rowwise, text
@@ -155,10 +157,11 @@ def check_bounds(low: float | None, high: float | None) -> None:
         raise ValueError(f"it is below min ({low}): nothing could pass")
 
 
-class NumberRange(Check):
+class NumberRange(BoundedCheck):
     """The last number of the output is at least ``min`` and at most ``max``."""
 
     type = "number_range"
+    asks: ClassVar[Mapping[str, str]] = {"min": "at least", "max": "at most"}
     runs_as = "columns: comparison"
     words = ("is a number, {check.shown}", "")
     Params = RangeParams
@@ -186,6 +189,13 @@ class NumberRange(Check):
         within = (_VALUE.col >= _bound(low, math.inf)) & (_VALUE.col <= _bound(high, -math.inf))
         return pl.when(text().is_not_null()).then(within.fill_null(value=False))
 
+    def compare_bounds(self, bounds: Mapping[str, Bound]) -> Columns:
+        score = pl.when(text().is_not_null()).then(self.holds(_VALUE.col, bounds))
+        return Columns(score, _expected_expr(self.shown_bounds(bounds)))
+
+    def takes(self, bounds: Mapping[str, Bound]) -> pl.Expr:
+        return pl.lit(value=True) if len(bounds) == 1 else bounds["min"].value <= bounds["max"].value
+
     def reason(self, row: Row) -> str:
         return _expected(row["completion"], self.shown)
 
@@ -194,9 +204,8 @@ class NumberRange(Check):
 
     @property
     def shown(self) -> str:
-        low, high = self.params.min, self.params.max
-        bounds = ("at least", low), ("at most", high)
-        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+        bounds = ((words, getattr(self.params, name)) for name, words in self.asks.items())
+        return " and ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
 
 
 def _bound(value: float, towards: float) -> float:
