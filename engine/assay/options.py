@@ -790,6 +790,7 @@ class SuspectsOptions(TypedDict, total=False):
     """Options of the golds to read first."""
 
     limit: Annotated[int, _OWN("Golds to list.", default=50, parse=_SOME_ROWS, metavar="N")]
+    rollouts: Rollouts
 
 
 class CalibrateOptions(TypedDict, total=False):

@@ -143,9 +143,24 @@ def test_reads_answers_from_the_inputs(tmp_path):
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     assay.score_file(tmp_path / "rows.jsonl", NUMBER, tmp_path / "r.parquet", keep=["task_id", "model"])
     assert [task["answer"] for task in assay.suspects(tmp_path / "r.parquet", "right").tasks] == [7.0, 7.0]
-    (tmp_path / "rows.jsonl").unlink()
-    with pytest.raises(InputError, match="the texts that it reads cannot be had"):
+    (tmp_path / "rows.jsonl").rename(tmp_path / "moved.jsonl")
+    with pytest.raises(InputError, match="the texts that it reads cannot be had") as caught:
         assay.suspects(tmp_path / "r.parquet", "right")
+    assert caught.value.hint == "Name the files that were scored with --rollouts, or a column with the answers."
+    moved = assay.suspects(tmp_path / "r.parquet", "right", rollouts=tmp_path / "moved.jsonl")
+    assert [task["answer"] for task in moved.tasks] == [7.0, 7.0]
+    command = [
+        "suspects",
+        str(tmp_path / "r.parquet"),
+        "--answer",
+        "right",
+        "--rollouts",
+        str(tmp_path / "moved.jsonl"),
+    ]
+    assert "2 of 5 tasks" in CliRunner().invoke(app, command).stderr
+    (tmp_path / "moved.jsonl").write_text(json.dumps(rows[0]) + "\n", "utf-8")
+    with pytest.raises(InputError, match="The rollouts have 1 row, the result has 10"):
+        assay.suspects(tmp_path / "r.parquet", "right", rollouts=tmp_path / "moved.jsonl")
 
 
 ROWS = [("t", "a", "x", True), ("t", "b", "y", False), ("u", "a", "y", False)]

@@ -16,7 +16,7 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.documents import suspects_document
 from assay.insight.evidence.answers import ANSWER, answers_of, check_compares
 from assay.insight.evidence.reader import readers_of
-from assay.insight.originals import text_expr, whole_rows
+from assay.insight.originals import HOW, text_expr, whole_rows
 from assay.insight.results import ROW, Result, as_data, open_result
 from assay.names import COMPLETION
 from assay.options import SuspectsOptions, documented
@@ -68,7 +68,7 @@ class Suspects(Displayed):
 
 
 @documented(SuspectsOptions)
-def suspects(result: Any, answer: str, *, limit: int = 50) -> Suspects:
+def suspects(result: Any, answer: str, *, limit: int = 50, rollouts: Any = None) -> Suspects:
     """Find golds to read first: tasks whose models agree on an answer that does not pass.
 
     Args:
@@ -96,11 +96,11 @@ def suspects(result: Any, answer: str, *, limit: int = 50) -> Suspects:
     if not (tasks := opened.tasks()):
         raise InputError(f"{opened.name}: no column `task_id` or `example_id`.", "Score the rollouts with one of them.")
     with interruptible():
-        rows = _rows(opened, tasks[0], answer)
+        rows = _rows(opened, tasks[0], answer, rollouts)
         return _suspects(opened, rows, answer, limit)
 
 
-def _rows(result: Result, task: str, answer: str) -> pl.DataFrame:
+def _rows(result: Result, task: str, answer: str, rollouts: Any) -> pl.DataFrame:
     """Return the task, model, answer and verdict of each row with a task."""
     model = exactly("model") if result.present(("model",)) else pl.lit(None)
     own = [exactly(task).alias(_TASK), pl.col("passed").fill_null(value=False), model.cast(pl.String).alias(_MODEL)]
@@ -109,7 +109,7 @@ def _rows(result: Result, task: str, answer: str) -> pl.DataFrame:
     if answer in result.schema:
         rows = result.collect(result.numbered.select(ROW, *own, _plain(result, answer)))
     else:
-        rows = result.collect(result.numbered.select(ROW, *own)).with_columns(_read(result, answer))
+        rows = result.collect(result.numbered.select(ROW, *own)).with_columns(_read(result, answer, rollouts))
     return rows.filter(pl.col(_TASK).is_not_null())
 
 
@@ -124,7 +124,7 @@ def _plain(result: Result, name: str) -> pl.Expr:
     return values.alias(ANSWER)
 
 
-def _read(result: Result, name: str) -> pl.Series:
+def _read(result: Result, name: str, rollouts: Any) -> pl.Series:
     """Return what the steps of a check read on each row."""
     names = [check.name for check in result.checks]
     if name not in names and name not in {check.id for check in result.checks}:
@@ -134,10 +134,10 @@ def _read(result: Result, name: str) -> pl.Series:
     check = result.check(name)
     reader = check_compares(readers_of(result.forms).get((check.verifier, check.id)), name)
     wanted = dict.fromkeys((COMPLETION, *reader.columns))
-    whole, why = whole_rows(result, [*wanted])
+    whole, why = whole_rows(result, [*wanted], rollouts)
     if COMPLETION not in whole.schema:
         fact = f"--answer {name}: the texts that it reads cannot be had: {why}."
-        raise InputError(fact, "Score again with --keep +completion, or name a column with the answers.")
+        raise InputError(fact, f"{HOW.capitalize()}, or a column with the answers.")
     needed = [exactly(column) for column in wanted if column in whole.schema]
     text = text_expr(result, whole.schema[COMPLETION])
     parts = [answers_of(reader, batch) for batch in whole.batches(pl.col(ROW), text, *needed, check=True)]
@@ -148,9 +148,12 @@ def _suspects(result: Result, rows: pl.DataFrame, answer: str, limit: int) -> Su
     one_model = rows[_MODEL].n_unique() <= 1
     values = rows.select(ROW, pl.col(_TASK).alias("task_id"), ANSWER)
     rows = rows.with_columns(pl.lit("").alias(_MODEL) if one_model else pl.col(_MODEL).fill_null("–"))
-    models = rows[_MODEL].unique().sort().to_list()
-    # numbers are grouped several times as fast as texts
-    rows = rows.with_columns(pl.col(_TASK, _MODEL, ANSWER).rank("dense"))
+    models = rows[_MODEL].unique().sort()
+    rows = rows.with_columns(
+        _numbers(rows[_TASK], rows[_TASK].unique()),
+        _numbers(rows[_MODEL], models),
+        _numbers(rows[ANSWER], rows[ANSWER].unique()),
+    )
     notes = list(result.notes)
     if one_model:
         notes.append("there is one model: the chance of equal wrong answers is that of two of its rows")
@@ -194,10 +197,17 @@ def _suspects(result: Result, rows: pl.DataFrame, answer: str, limit: int) -> Su
         tuple(listing.to_dicts()),
         greatest.height,
         tasks.height,
-        {models[number - 1]: weight for number, weight in weights.items()},
+        {models[number]: weight for number, weight in weights.items()},
         chance,
         tuple(notes),
     )
+
+
+def _numbers(values: pl.Series, known: pl.Series) -> pl.Series:
+    """Return which of the known values each value is, null for null: numbers are grouped several times as fast as texts."""
+    table = known.to_frame("value").with_row_index("number")
+    numbered = values.to_frame("value").join(table, on="value", how="left", maintain_order="left")
+    return numbered["number"].alias(values.name)
 
 
 def _cells(rows: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
