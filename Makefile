@@ -7,7 +7,7 @@ PROMPTFOO := promptfoo@0.121.20
 YAML_LANGUAGE_SERVER := yaml-language-server@2.0.0
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo specs test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server dist readme golden clean
+.PHONY: help demo specs test test-all fuzz lint docs bench compare ablation weight mutants peers peers-test promptfoo yaml-language-server dist kernel-dist readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -158,6 +158,12 @@ dist:  ## build the wheel and the sdist in dist/, and check them
 	$(PEERS)/dist/bin/python -m build --outdir dist .
 	$(PEERS)/dist/bin/twine check --strict dist/*
 	$(PEERS)/dist/bin/check-wheel-contents dist/*.whl
+
+kernel-dist: dist  ## build the kernel's wheels for all platforms and its sdist in dist/kernel, and check them; each wheel has to run on its platform before it is published
+	for target in $$(sed -n 's/^    "\([^"]*\)": (".*/\1/p' $(KERNEL)/hatch_build.py); do \
+		ASSAY_BUILD_TARGET=$$target $(PEERS)/dist/bin/python -m build --wheel --outdir dist/kernel $(KERNEL) || exit 1; done
+	$(PEERS)/dist/bin/python -m build --sdist --outdir dist/kernel $(KERNEL)
+	$(PEERS)/dist/bin/twine check --strict dist/kernel/*
 
 yaml-language-server:  ## install what editors ask about YAML, by npm, outside of this folder
 	npm install --prefix $(CACHE)/yaml-language-server --no-audit --no-fund $(YAML_LANGUAGE_SERVER)

@@ -53,7 +53,11 @@ def test_the_version_and_the_targets_of_the_workflows_are_those_of_the_project()
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     targets = {*re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)}
     pythons = {entry.split()[-1] for entry in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", entry)}
-    for name, jobs in {"ci": {"tests", "docs", "distributions", "wheel"}, "release": {"ci", "pypi", "site"}}.items():
+    jobs_of = {
+        "ci": {"tests", "docs", "distributions", "wheel", "kernel", "kernel-on-musl"},
+        "release": {"ci", "pypi", "pypi-kernel", "site"},
+    }
+    for name, jobs in jobs_of.items():
         workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8"))
         assert {*workflow["jobs"]} == jobs
         for job in workflow["jobs"].values():
@@ -63,3 +67,14 @@ def test_the_version_and_the_targets_of_the_workflows_are_those_of_the_project()
     assert DISTRIBUTION.replace("-", "_") in (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
     for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
         assert yaml.safe_load(path.read_text("utf-8")), path
+
+
+def test_each_wheel_of_the_kernel_runs_on_its_platform_before_it_is_published():
+    kernel = tomllib.loads((ROOT / "engine" / "kernel" / "pyproject.toml").read_text("utf-8"))["project"]
+    assert kernel["name"] == f"{DISTRIBUTION}-kernel"
+    targets = re.findall(r'": \("(\w+)", "lib', (ROOT / "engine" / "kernel" / "hatch_build.py").read_text("utf-8"))
+    assert len(targets) == 8
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))["jobs"]
+    run = [job["strategy"]["matrix"]["include"] for job in (jobs["kernel"], jobs["kernel-on-musl"])]
+    assert {entry["wheel"] for entries in run for entry in entries} == {*targets}
+    assert {*jobs["tests"]["strategy"]["matrix"]["kernel"]} == {"0", "1"}
