@@ -468,6 +468,16 @@ def test_what_refuses_to_travel_in_whatever_way_asks_to_stay(there, error):
     assert "isolate=False" in str(refused.value)
 
 
+@pytest.mark.long  # processes are started
+def test_a_process_that_ends_while_it_starts_is_told(there, monkeypatch):
+    monkeypatch.syspath_prepend(there)
+    Path("deadly.py").write_text("import os\nif os.path.exists('now'): os._exit(3)\ndef good(completion): return 1.0")
+    rubric = assay.Rubric([importlib.import_module("deadly").good])
+    Path("now").touch()
+    with pytest.raises(assay.UsageError, match="process that scores parts ended with exit code 3 while it started"):
+        assay.score_file("a.parquet", rubric, "out/", isolate=True)
+
+
 @pytest.mark.long
 def test_functions_of_a_module_travel_by_their_names_where_a_twin_is_a_lambda(there):
     words = [

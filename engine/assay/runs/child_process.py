@@ -30,7 +30,7 @@ def in_child_process(
     job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
 ) -> Iterator[tuple[Shard, Summary | str]]:
     """Score shards in one separate process; an ``Engine``."""
-    context = sys.path, _pickled(job)
+    context = tuple(sys.path), _pickled(job)
 
     def hear(note: int | bytes) -> None:
         if isinstance(note, int):
@@ -48,7 +48,7 @@ def in_child_process(
                 f"The process that scores parts could not start: {error}", "Score with --no-isolate."
             ) from None
         if isinstance(answer, Died):
-            return _reason(answer.code)
+            return _reason(answer)
         assert isinstance(answer, Reply)  # noqa: S101  (the program raises nothing, and no time is up)
         result: Summary | AssayError | None = pickle.loads(answer.value)  # noqa: S301
         if isinstance(result, AssayError):
@@ -98,8 +98,9 @@ def _pickles(fn: Function) -> bool:
     return True
 
 
-def _reason(code: int) -> str:
-    if code >= 0:
-        return f"its process ended with exit code {code}"
-    name = signal.Signals(-code).name
-    return f"its process was ended by {name}{', perhaps for lack of memory' if name == 'SIGKILL' else ''}"
+def _reason(death: Died) -> str:
+    name = "" if death.code >= 0 else signal.Signals(-death.code).name
+    how = f"was ended by {name}" if name else f"ended with exit code {death.code}"
+    if not death.begun:
+        raise UsageError(f"The process that scores parts {how} while it started.", "Score with --no-isolate.")
+    return f"its process {how}{', perhaps for lack of memory' if name == 'SIGKILL' else ''}"

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 
-def prepare(context: tuple[list[str], bytes], cell: Any) -> Callable[[tuple[bytes, bool]], bytes]:
+def prepare(context: tuple[tuple[str, ...], bytes], cell: Any) -> Callable[[tuple[bytes, bool]], bytes]:
     """Load the job; return what scores a shard, or only tries to."""
     sys.path[:], data = context
     sys.modules["__main__"] = ModuleType("__main__")  # which is no module of the run's
