@@ -268,6 +268,7 @@ def test_frames_and_lists_in_json_text():
     [
         (number(), [], "The golds have no row"),
         (number(), [{"answer": None}], "No check has a gold"),
+        (number(), [{"anwser": 1}], "no column `answer`, which right reads.\n\nDid you mean `anwser`"),
         ({"checks": [{"type": "min_length", "value": 3}]}, [{"answer": 1}], "golds come from rows"),
         ({"checks": [{"type": "equals", "value": "yes"}]}, [{"answer": 1}], "golds come from rows"),
     ],

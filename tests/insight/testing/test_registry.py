@@ -311,7 +311,7 @@ def test_adapters_take_a_registered_name_before_a_grader(folder):
     (folder / "verifiers/trl.accuracy/1").mkdir(parents=True)
     (folder / "verifiers/trl.accuracy/1/a.json").write_text(json.dumps(spec))
     assert plan_of("trl.accuracy").score_rows(ROWS)["reward"].to_list() == [1.0, 0.0]
-    with pytest.raises(assay.SpecError, match="no such file") as caught:
+    with pytest.raises(assay.SpecError, match="no file, no registered verifier and no grader") as caught:
         plan_of("trl.acuracy")
     assert caught.value.hint == "Did you mean `trl.accuracy`?"
 

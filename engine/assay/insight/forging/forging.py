@@ -257,8 +257,7 @@ class _Forging:
                 tests.append(self._test(verifier, reader, case))
             probes += self._probes(name, spec) if own or plain else []
         if not (cases or unread):
-            hint = "Cases are made for checks whose golds come from rows, such as value: {column: answer}."
-            raise InputError("No check has a gold that cases can be made of.", "\n".join([*self.notes[:5], hint]))
+            raise self._nothing()
         return Forge(
             len(self.golds),
             tuple(cases),
@@ -270,6 +269,16 @@ class _Forging:
             tuple(self.notes),
             tuple(tests) if len(self.verifiers) == 1 else (),
         )
+
+    def _nothing(self) -> InputError:
+        present = [name for name in self.inputs.columns if name != COMPLETION]
+        for name, _, spec in checks_named(self.verifiers):
+            for column in (column for reference in spec.references for column in reference.columns):
+                if column not in present:
+                    hint = did_you_mean(column, present) or f"Columns: {listed(present)}."
+                    return InputError(f"The golds have no column `{column}`, which {name} reads.", hint)
+        hint = "Cases are made for checks whose golds come from rows, such as value: {column: answer}."
+        return InputError("No check has a gold that cases can be made of.", "\n".join([*self.notes[:5], hint]))
 
     def _shown(self, case: _Case) -> dict[str, Any]:
         return {"row": self.numbers[case.place], "completion": case.made.completion}
