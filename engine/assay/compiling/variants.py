@@ -1,7 +1,7 @@
 """Many variants of a verifier on the same rollouts: equal checks are evaluated once, and each variant puts their scores together."""
 
 import json
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -113,59 +113,102 @@ class Variants:
         table = frame.select(columns)
         return pl.concat([table, *apart], how="horizontal") if apart else table
 
-    def verdicts(self, table: pl.DataFrame, number: int, checks: Collection[str] = ()) -> pl.DataFrame:
-        """Return ``reward`` and ``passed`` of a variant; a row that it does not score has neither.
+    def verdicts(
+        self, table: pl.DataFrame, numbers: Iterable[int], checks: Collection[str] = ()
+    ) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield ``reward`` and ``passed`` of variants, with the number of each, in any order; a row that one does not score has neither.
 
         Args:
             table: Rows of ``table``.
-            number: Which variant.
-            checks: Ids of checks whose scores are wanted, too; the variant may lack some.
+            numbers: Which variants.
+            checks: Ids of checks whose scores are wanted, too; a variant may lack some.
         """
+        alike: dict[Any, list[tuple[int, pl.DataFrame]]] = {}
+        for number in numbers:
+            if number in self._apart:
+                verifier = self.verifiers[number]
+                names = ("reward", "passed", *_wanted(verifier, checks))
+                yield number, table.select(pl.col(f"{number}/{name}").alias(name) for name in names)
+            else:
+                own = table.select(self._own(number, table.columns))
+                alike.setdefault((_structure(self.verifiers[number]), *own.columns), []).append((number, own))
+        most = max(1, _MOST_ROWS // max(1, table.height))
+        for group in alike.values():
+            for at in range(0, len(group), most):
+                some = group[at : at + most]
+                whole = _verdicts(self.verifiers[some[0][0]], pl.concat([own for _, own in some]), checks)
+                yield from (
+                    (number, whole[place * table.height :][: table.height]) for place, (number, _) in enumerate(some)
+                )
+
+    def _own(self, number: int, known: Container[str]) -> Iterator[pl.Expr]:
+        """Yield the columns of a table that a variant reads, by the ids of its checks."""
         verifier = self.verifiers[number]
-        wanted = [check_column(verifier, spec) for spec in verifier.nodes if spec.id in checks]
-        if number in self._apart:
-            names = ("reward", "passed", *wanted)
-            return table.select(pl.col(f"{number}/{name}").alias(name) for name in names)
-        leaf_of = self._leaf_of[number]
-        known, frame = table.columns, table.lazy()
-        condition_of = self._condition_of[number]
-        frame = frame.with_columns(
-            pl.col(f"when/{condition}").alias(when_column(verifier, ident)) for ident, condition in condition_of.items()
-        )
-        singles = [spec for spec in verifier.nodes if not spec.parts]
-        unscored = [pl.col(UNSCORED).is_not_null(), *_unscored(verifier, leaf_of, known)]
-        columns = []
-        for spec in singles:
-            leaf, runs = leaf_of[spec.id], _runs(verifier, spec) & pl.col(UNSCORED).is_null()
-            columns.append(pl.when(runs).then(pl.col(f"score/{leaf}")).alias(hidden(check_column(verifier, spec))))
-            if f"error/{leaf}" in known:
-                columns.append(pl.when(runs).then(pl.col(f"error/{leaf}")).alias(error_column(verifier, spec)))
-        frame = frame.with_columns(pl.when(pl.any_horizontal(unscored)).then(pl.lit("")).alias(UNSCORED))
-        frame = frame.with_columns(columns)
-        groups = sorted((spec for spec in verifier.nodes if spec.group is not None), key=lambda spec: spec.depth)
-        steps = [
-            layer for spec in groups if spec.group is not None for layer in group_exprs(verifier, spec, spec.group)
-        ]
-        for layer in [*steps, *([step] for step in verifier_steps(verifier))]:
-            frame = frame.with_columns(layer)
-        is_scored = pl.col(UNSCORED).is_null()
-        reward = pl.col(hidden(score_column(verifier)))
-        frame = frame.select(
-            pl.when(is_scored).then(reward).alias("reward"),
-            pl.when(is_scored & reward.is_not_null()).then(passes_expr(verifier)).alias("passed"),
-            *(pl.when(is_scored).then(pl.col(hidden(name))).alias(name) for name in wanted),
-        )
-        return frame.collect(optimizations=_SHARED_PARTS)
+        yield pl.col(UNSCORED)
+        for ident, condition in self._condition_of[number].items():
+            yield pl.col(f"when/{condition}").alias(when_column(verifier, ident))
+        for ident, leaf in self._leaf_of[number].items():
+            for kind in ("score", "error", "missing", "applies"):
+                if (column := f"{kind}/{leaf}") in known:
+                    yield pl.col(column).alias(f"{kind}/{ident}")
 
 
-def _unscored(verifier: VerifierSpec, leaf_of: Mapping[str, str], known: Container[str]) -> Iterator[pl.Expr]:
+_MOST_ROWS = 100_000
+"""Most rows of variants that are put together at a time."""
+
+
+def _structure(verifier: VerifierSpec) -> str:
+    """Return how a verifier puts the scores of its checks together, without what these look for."""
+    form = json.loads(verifier.canonical)
+    return json.dumps(form | {"checks": [*map(_without_what_is_sought, form["checks"])]})
+
+
+def _without_what_is_sought(check: dict[str, Any]) -> dict[str, Any]:
+    if "checks" in check:
+        return check | {"checks": [*map(_without_what_is_sought, check["checks"])]}
+    return {
+        name: value for name, value in check.items() if name not in ("params", "on", "goldOn", "notFound", "threshold")
+    }
+
+
+def _wanted(verifier: VerifierSpec, checks: Collection[str]) -> list[str]:
+    return [check_column(verifier, spec) for spec in verifier.nodes if spec.id in checks]
+
+
+def _verdicts(verifier: VerifierSpec, rows: pl.DataFrame, checks: Collection[str]) -> pl.DataFrame:
+    """Return the verdicts of a variant on rows that have its columns."""
+    known, frame = rows.columns, rows.lazy()
+    unscored = [pl.col(UNSCORED).is_not_null(), *_unscored(verifier, known)]
+    columns = []
+    for spec in (spec for spec in verifier.nodes if not spec.parts):
+        runs = _runs(verifier, spec) & pl.col(UNSCORED).is_null()
+        columns.append(pl.when(runs).then(pl.col(f"score/{spec.id}")).alias(hidden(check_column(verifier, spec))))
+        if f"error/{spec.id}" in known:
+            columns.append(pl.when(runs).then(pl.col(f"error/{spec.id}")).alias(error_column(verifier, spec)))
+    frame = frame.with_columns(pl.when(pl.any_horizontal(unscored)).then(pl.lit("")).alias(UNSCORED))
+    frame = frame.with_columns(columns)
+    groups = sorted((spec for spec in verifier.nodes if spec.group is not None), key=lambda spec: spec.depth)
+    steps = [layer for spec in groups if spec.group is not None for layer in group_exprs(verifier, spec, spec.group)]
+    for layer in [*steps, *([step] for step in verifier_steps(verifier))]:
+        frame = frame.with_columns(layer)
+    is_scored = pl.col(UNSCORED).is_null()
+    reward = pl.col(hidden(score_column(verifier)))
+    frame = frame.select(
+        pl.when(is_scored).then(reward).alias("reward"),
+        pl.when(is_scored & reward.is_not_null()).then(passes_expr(verifier)).alias("passed"),
+        *(pl.when(is_scored).then(pl.col(hidden(name))).alias(name) for name in _wanted(verifier, checks)),
+    )
+    return frame.collect(optimizations=_SHARED_PARTS)
+
+
+def _unscored(verifier: VerifierSpec, known: Container[str]) -> Iterator[pl.Expr]:
     """Yield why a row is unscored by what its checks find, as Boolean expressions over the columns that are known."""
     for spec in verifier.nodes:
-        if not spec.parts and (missing := f"missing/{leaf_of[spec.id]}") in known:
+        if not spec.parts and (missing := f"missing/{spec.id}") in known:
             yield pl.col(missing) & _runs(verifier, spec)
 
     def single(spec: CheckSpec) -> pl.Expr | None:
-        return pl.col(column) if (column := f"applies/{leaf_of[spec.id]}") in known else None
+        return pl.col(column) if (column := f"applies/{spec.id}") in known else None
 
     if (without := none_applies_expr(verifier, partial(applies_expr, single=single))) is not None:
         yield without

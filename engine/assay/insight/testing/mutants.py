@@ -132,9 +132,9 @@ def find_rows(verifier: VerifierSpec, mutants: Sequence[Mutant], rollouts: Any, 
         variants, start = _variants(verifier, mutants, source.frame, options), 0
         for batch in batches(variants.table(source.frame), _BATCH):
             kinds = _kinds(batch)
-            before = variants.verdicts(kinds, 0)
-            for number, mutant in enumerate(mutants, 1):
-                rows = _differing(kinds.select(_KINDS), before, variants.verdicts(kinds, number))
+            ((_, before),) = variants.verdicts(kinds, [0])
+            for number, after in variants.verdicts(kinds, range(1, len(mutants) + 1)):
+                mutant, rows = mutants[number - 1], _differing(kinds.select(_KINDS), before, after)
                 if rows.height:
                     mutant.first = start + int(rows["first"].min()) if mutant.first is None else mutant.first  # type: ignore[arg-type]
                     mutant.rows += int(rows["rows"].sum())
@@ -199,9 +199,10 @@ def try_tests(
     with engine_errors(source.files):
         variants = _variants(verifier, mutants, source.frame, options)
         table = variants.table(source.frame).collect()
-        before, lengths = variants.verdicts(table, 0), table.select(pl.col(LENGTH).fill_null(0)).with_row_index(_ROW)
-        for number, mutant in enumerate(mutants, 1):
-            after = variants.verdicts(table, number, asked)
+        ((_, before),) = variants.verdicts(table, [0])
+        lengths = table.select(pl.col(LENGTH).fill_null(0)).with_row_index(_ROW)
+        for number, after in variants.verdicts(table, range(1, len(mutants) + 1), asked):
+            mutant = mutants[number - 1]
             results = zip(tests, after.head(len(tests)).iter_rows(named=True), rows, strict=True)
             mutant.killed_by = tuple(
                 test.name
