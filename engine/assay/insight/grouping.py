@@ -30,7 +30,7 @@ from assay.insight.integrity.groups import (
 )
 from assay.insight.integrity.near import MOST_CHARACTERS, MOST_PAIRS
 from assay.insight.integrity.prompts import PROMPTS, gold_keys, prompt_keys, text_key
-from assay.insight.originals import HOW, text_expr, whole_rows
+from assay.insight.originals import HOW, whole_rows
 from assay.insight.probes import GOLDS
 from assay.insight.results import ROW, Result, names_of, open_result, sort_key
 from assay.insight.training.advantage import advantages as compute_advantages
@@ -646,7 +646,7 @@ def _integrity(
     table = table.drop(_GROUP).sort([exactly(name) for name in keys], maintain_order=True).with_row_index(_GROUP)
     wanted = [*(() if {*PROMPTS} & {*result.schema} else PROMPTS), *GOLDS, COMPLETION]
     whole, why = whole_rows(result, wanted, asked.rollouts)
-    text = text_expr(result, whole.schema[COMPLETION]) if COMPLETION in whole.schema else None
+    text = result.text_of(whole.schema[COMPLETION]) if COMPLETION in whole.schema else None
     columns = [*prompt_keys(whole.schema), *gold_keys(whole.schema, GOLDS)]
     if text is not None:
         chars = text.str.len_chars().clip(upper_bound=MOST_CHARACTERS)

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from assay.errors import SHOWN, AssayError, InputError, counted, shown_path
-from assay.expressions.completion import completion_text_expr
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
@@ -47,7 +46,7 @@ def originals(
         return _of(result, rows, columns, rollouts, None), ""
     if kept and COMPLETION in result.schema:
         wanted = [name for name in columns if name in result.schema]
-        text = text_expr(result, result.schema[COMPLETION])
+        text = result.text_of(result.schema[COMPLETION])
         return some_rows(result, rows, [text, *map(exactly, wanted)]), ""
     sources = files_of(result.provenance)
     if not sources:
@@ -57,12 +56,6 @@ def originals(
         return _of(result, rows, columns, names, sources[0]), ""
     except AssayError as error:
         return NO_TEXTS, error.fact.removesuffix(".")
-
-
-def text_expr(result: Result, dtype: Any) -> pl.Expr:
-    """Return the scored text of a completion, ``TEXT``."""
-    any_role = (result.provenance.get("settings") or {}).get("any_role") is True
-    return completion_text_expr(COMPLETION, dtype, any_role=any_role).alias(TEXT)
 
 
 _MOST_SLICES = 64
@@ -95,9 +88,9 @@ def _filtered(frame: pl.LazyFrame, rows: pl.Series, columns: Sequence[Any]) -> p
 def all_texts(result: Result, rollouts: Any = None) -> pl.LazyFrame:
     """Return the scored texts of all rows, ``TEXT``, from where ``originals`` has them; an ``InputError`` if they cannot be had."""
     if rollouts is None and COMPLETION in result.schema:
-        return result.frame.select(text_expr(result, result.schema[COMPLETION]))
+        return result.frame.select(result.text_of(result.schema[COMPLETION]))
     frame = _opened_of(result, rollouts).frame
-    return frame.select(text_expr(result, frame.collect_schema()[COMPLETION]))
+    return frame.select(result.text_of(frame.collect_schema()[COMPLETION]))
 
 
 def bytes_in_footers(result: Result, rollouts: Any = None) -> int | None:
@@ -180,7 +173,7 @@ def _of(
     may_have_more = source is None or COMPLETION not in result.schema or files_of(result.provenance, "tasks")
     if not may_have_more and {*wanted} <= {*result.schema}:
         raise InputError("The rollouts have no more of these columns than the result.")
-    text = text_expr(result, schema[COMPLETION])
+    text = result.text_of(schema[COMPLETION])
     texts = some_rows(result, rows, [text, *map(exactly, dict.fromkeys([*shared, *wanted]))], opened)
     kept = some_rows(result, rows, [*map(exactly, shared)])
     both = kept.head(texts.height)

@@ -23,7 +23,7 @@ from assay.expressions.shared_columns import exactly
 from assay.loading.formats.files import combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
-from assay.names import COMPLETION, CUT_OFF, FUNCTION, HIDDEN, NATIVE, OUTCOME, TASK_ID
+from assay.names import COMPLETION, CUT_OFF, FUNCTION, HIDDEN, NATIVE, OUTCOME, TASK_ID, TEXT
 from assay.scoring.in_memory import engine_errors
 from assay.spec.canonical import forms_of
 from assay.spec.check import titled
@@ -152,11 +152,16 @@ class Result:
     @property
     def text(self) -> pl.Expr | None:
         """The scored text, if the result keeps it."""
-        dtype, any_role = self.schema.get(COMPLETION), (self.provenance.get("settings") or {}).get("any_role") is True
+        dtype = self.schema.get(COMPLETION)
         try:
-            return None if dtype is None else completion_text_expr(COMPLETION, dtype, any_role=any_role)
+            return None if dtype is None else self.text_of(dtype)
         except ColumnsError:
             return None
+
+    def text_of(self, dtype: pl.DataType) -> pl.Expr:
+        """Return the scored text, ``TEXT``, of a column ``completion`` of a type."""
+        any_role = (self.provenance.get("settings") or {}).get("any_role") is True
+        return completion_text_expr(COMPLETION, dtype, any_role=any_role).alias(TEXT)
 
     @property
     def has_outcome(self) -> bool:

@@ -493,7 +493,7 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
                 (outcomes.get(name, pl.lit(0))).cast(pl.Int64).alias(name)
                 for name in ("known", "not_found", "truncated")
             ),
-            pl.any_horizontal(several or [pl.lit(value=False)]).alias("mixed"),
+            pl.any_horizontal(several or [pl.lit(None, pl.Boolean)]).alias("mixed"),
             y.min().alias("low"),
             y.max().alias("high"),
             *(pl.col(f"c{at}").count().cast(pl.Int64).alias(f"n{at}") for at in range(len(scores))),
@@ -503,8 +503,7 @@ def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]
     products = _products(result, keyed, names, grouped=bool(tasks)) if length else {}
     copies = _copies(result, keyed, names) if texts else {}
     for step, counts in _rolled(result, sums.sort(names, nulls_last=True), len(tasks), products):
-        mixed: dict[str, Any] = {} if several else {"compared": 0, "mixed": 0}
-        yield step, replace(counts, **copies.get(step, {}), **mixed)
+        yield step, replace(counts, **copies.get(step, {}))
 
 
 def _rolled(
@@ -515,7 +514,7 @@ def _rolled(
         names = ("rows", "scored", "errors", "zeros", "ones", "total", "known", "not_found", "truncated")
         counts = of_step.select(names).sum().row(0, named=True)
         flat = int((several["low"] == several["high"]).sum())
-        mixed = of_step.filter(_TASK)["mixed"]
+        mixed = of_step.filter(_TASK)["mixed"].drop_nulls()  # unknown without prompts and golds
         counts |= {"groups": several.height, "flat": flat, "compared": len(mixed), "mixed": int(mixed.sum())}
         pairs, moments = products.get(step, (0, (0.0, 0.0, 0.0)))
         checks = _rates(result, of_step, tasks)

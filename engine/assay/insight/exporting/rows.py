@@ -14,7 +14,7 @@ from assay.insight.exporting.prompts import Prompts, messages_of
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import MORE_THAN_TEXT, NOT_ONE_TEXT, forms_of_target
 from assay.insight.integrity.prompts import PROMPTS, Codes, compact, gold_texts, readable_values
-from assay.insight.originals import HOW, WholeRows, text_expr, whole_rows
+from assay.insight.originals import HOW, WholeRows, whole_rows
 from assay.insight.probes import GOLDS
 from assay.insight.reports.showing import condition
 from assay.insight.results import ROW, Result
@@ -192,7 +192,7 @@ class Source:
     @property
     def text(self) -> pl.Expr:
         """The scored text."""
-        return text_expr(self.result, self.whole.schema[COMPLETION])
+        return self.result.text_of(self.whole.schema[COMPLETION])
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Yield what is numbered."""

@@ -16,7 +16,7 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.documents import suspects_document
 from assay.insight.evidence.answers import ANSWER, answers_of, check_compares
 from assay.insight.evidence.reader import readers_of
-from assay.insight.originals import HOW, text_expr, whole_rows
+from assay.insight.originals import HOW, whole_rows
 from assay.insight.results import ROW, Result, as_data, open_result
 from assay.names import COMPLETION
 from assay.options import SuspectsOptions, documented
@@ -139,7 +139,7 @@ def _read(result: Result, name: str, rollouts: Any) -> pl.Series:
         fact = f"--answer {name}: the texts that it reads cannot be had: {why}."
         raise InputError(fact, f"{HOW.capitalize()}, or a column with the answers.")
     needed = [exactly(column) for column in wanted if column in whole.schema]
-    text = text_expr(result, whole.schema[COMPLETION])
+    text = result.text_of(whole.schema[COMPLETION])
     parts = [answers_of(reader, batch) for batch in whole.batches(pl.col(ROW), text, *needed, check=True)]
     return pl.concat(parts)
 

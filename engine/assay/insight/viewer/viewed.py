@@ -12,7 +12,7 @@ from assay.aggregating.templates import template_expr
 from assay.errors import AssayError, UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
 from assay.insight.findings.columns import key_expr
-from assay.insight.originals import all_texts, text_expr
+from assay.insight.originals import all_texts
 from assay.insight.reports.index import FILTERS, Index, RowFilters
 from assay.insight.reports.reporting import report
 from assay.insight.reports.rows import Data, cards_data, line_of
@@ -180,7 +180,7 @@ class Viewed:
         names = self.index.keys.values()
         keys = [key_expr(name, self.result.schema[name]).cast(pl.String).str.contains(pattern) for name in names]
         if self.rollouts is None and COMPLETION in self.result.schema:
-            scored = text_expr(self.result, self.result.schema[COMPLETION])
+            scored = self.result.text_of(self.result.schema[COMPLETION])
             return self._holding(pl.any_horizontal(*keys, scored.str.contains(pattern)).fill_null(value=False))
         in_keys = self._holding(pl.any_horizontal(pl.lit(value=False), *keys).fill_null(value=False))
         try:
