@@ -92,6 +92,15 @@ def test_a_changed_spec_is_a_new_version_and_an_equal_one_is_not(folder):
     assert lock["refund"]["1"] == {"file": "refund.json", "sha256": assay.load_verifier(SPEC).sha256}
 
 
+def test_the_latest_is_the_greatest_number_and_the_lock_is_sorted(folder):
+    registry = assay.Registry()
+    for number in range(1, 12):
+        assert registry.create(SPEC | {"description": f"{number}"}) == f"refund@{number}"
+    assert registry.load("refund").registered == 11
+    text = (folder / "verifiers/assay.lock").read_text()
+    assert text == json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n"
+
+
 def test_included_specs_are_copied(folder):
     (folder / "parts").mkdir()
     (folder / "parts/json.yaml").write_text("checks: [{type: json_valid}]")

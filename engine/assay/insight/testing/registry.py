@@ -79,7 +79,8 @@ class Registry:
                 with _reported(target):
                     (stage / relative).replace(target / relative)
             versions[number] = {"file": own, "sha256": verifier.sha256} | ({"code": code} if code else {})
-            _write(self.folder / LOCK, (json.dumps(lock, indent=1, sort_keys=True) + "\n").encode())
+            data = {ident: {str(version): entry for version, entry in own.items()} for ident, own in lock.items()}
+            _write(self.folder / LOCK, (json.dumps(data, indent=1, sort_keys=True) + "\n").encode())
             if latest.get("file", own) != own:  # the spec has another name now
                 (target / latest["file"]).unlink(missing_ok=True)
         return f"{verifier.id}@{number}"
