@@ -94,9 +94,10 @@ OPTIMISERS := gepa==0.1.4 dspy==3.4.1 $(INSPECT)
 EVALUATORS := $(INSPECT) lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
 
 CALLERS := mlflow==3.17.2 langsmith==0.15.0 langfuse==5.0.4 braintrust==0.47.0 pydantic-evals==2.62.0
-# scoring functions beside Assay's graders: the evaluators and trainers without what these functions do not need
-GRADERS := inspect_ai==0.3.285 rouge_score==0.1.2 sacrebleu==2.6.0 numpy==2.4.6 requests scipy antlr4-python3-runtime==4.11.0
-GRADERS_ALONE := lm_eval==0.4.13 trl==1.16.0 verl==0.9.1
+# scoring functions beside Assay's graders: of evaluators and trainers only the files that have them, and nltk's data for sentences
+GRADERS := $(INSPECT) rouge_score==0.1.2 sacrebleu==2.6.0 numpy==2.4.6 requests scipy immutabledict
+GRADERS_ALONE := lm_eval==0.4.13 trl==1.16.0 verl==0.9.1 crfm-helm==0.5.16 bfcl-eval==2026.3.23 nvidia-simple-evals==26.3 \
+	transformers==4.57.6 llama-index-core==0.14.25
 OTHER_CALLERS := opik==2.2.122 deepeval==4.3.1 openenv==0.10.0
 
 # evals without TensorFlow, web browsers and the like, which only some of its own evals import
@@ -109,6 +110,12 @@ DATABASE := "const p = process; const name = '@libsql/' + p.platform + '-' + p.a
 define PEER
 	test -d $(PEERS)/$(1) || $(PYTHON) -m venv --upgrade-deps $(PEERS)/$(1)
 	$(if $(UV),$(UV) pip install --quiet --python $(PEERS)/$(1)/bin/python,$(PEERS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
+endef
+
+# a folder for each version of antlr, by which the verdicts of math-verify differ
+define GRADERS_WITH
+	$(call PEER,graders-$(1)) --editable '.[math,ifeval]' $(PEER_TESTS) $(GRADERS) antlr4-python3-runtime==$(1)
+	$(call PEER,graders-$(1)) --no-deps $(GRADERS_ALONE)
 endef
 
 peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators and editors' server, each outside of this folder, and run them with rewards of Assay; some minutes
@@ -143,10 +150,15 @@ peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators 
 	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_peer_verifiers.py
 	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_peer_verifiers.py
 
-	$(call PEER,graders) --editable '.[math,ifeval]' $(PEER_TESTS) $(GRADERS)
-	$(call PEER,graders) --no-deps $(GRADERS_ALONE)
 	npm install --prefix $(CACHE)/promptfoo-0.123 --omit=optional --no-audit --no-fund promptfoo@0.123.1
-	$(PEERS)/graders/bin/python -m pytest tests/peers/test_graders.py tests/peers/test_promptfoo_graders.py -k 'not lighteval'
+	$(call GRADERS_WITH,4.11.0)
+	$(call GRADERS_WITH,4.9.3)
+	$(call GRADERS_WITH,4.13.2)
+	NLTK_DATA="$$(echo $(PEERS)/graders-4.11.0/lib/python3*/site-packages/llama_index/core/_static/nltk_cache)" \
+		$(PEERS)/graders-4.11.0/bin/python -m pytest tests/peers/test_graders.py tests/peers/test_promptfoo_graders.py tests/peers/test_from_other_tools.py
+	$(PEERS)/graders-4.9.3/bin/python -m pytest tests/peers/test_graders.py -k 'math or accuracy or cosine or len'
+	$(PEERS)/graders-4.13.2/bin/python -m pytest tests/peers/test_graders.py -k 'math or accuracy or cosine or len'
+	$(PEERS)/evals/bin/python -m pytest tests/peers/test_graders.py -k openai
 	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_graders.py -k lighteval
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder

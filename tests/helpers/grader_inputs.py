@@ -87,3 +87,35 @@ def changed(text, draw):
         else:
             text = draw.choice(PIECES) + text
     return text
+
+
+def calls_changed(text, draw):
+    """Calls, as JSON, with a few changes of names, arguments and their types."""
+    calls = json.loads(text)
+    for _ in range(draw.choice((0, 1, 1, 2))):
+        if not calls:
+            return text
+        call = draw.choice(calls)
+        kind, arguments = draw.randrange(6), call["arguments"]
+        if kind == 0:
+            call["name"] = changed(call["name"], draw)
+        elif kind == 1:
+            calls.append(json.loads(json.dumps(call))) if draw.random() < 0.5 else calls.remove(call)
+        elif kind == 2:
+            arguments[draw.choice(["unit", *arguments])] = draw.choice(
+                (1, 1.0, "1", True, None, [], ["a"], {}, "A, b.")
+            )
+        elif arguments:
+            name = draw.choice([*arguments])
+            arguments[name] = _value_changed(arguments[name], draw)
+    return json.dumps(calls)
+
+
+def _value_changed(value, draw):
+    if isinstance(value, str):
+        return draw.choice((changed(value, draw), value.upper(), value.replace(" ", ""), f"{value}.", [value]))
+    if isinstance(value, list):
+        return draw.choice((value[::-1], [_value_changed(one, draw) for one in value], [*value, *value[:1]]))
+    if isinstance(value, dict):
+        return {name: _value_changed(one, draw) for name, one in value.items()}
+    return draw.choice((str(value), value + 1, float(value), [value], bool(value)))

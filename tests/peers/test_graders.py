@@ -1,12 +1,13 @@
 """Graders against the real functions, on inputs that are drawn: recombined and changed texts and golds of the goldens."""
 
-import importlib.util
+import importlib.metadata
 import json
 import random
+import unicodedata
 
 import pytest
-from grader_inputs import CASES, changed, goldens
-from real_graders import REAL
+from grader_inputs import CASES, calls_changed, changed, goldens
+from real_graders import NO_FUNCTION, REAL, ROW
 
 import assay
 from assay.checks.graders.table import GRADERS
@@ -23,6 +24,9 @@ def drawn(entry, draw):
     pool = goldens()["pools"][entry["pool"]]
     for _ in range(CASES):
         row, other = draw.choice(pool), draw.choice(pool)
+        if entry["pool"] == "bfcl":
+            yield {**row, "completion": calls_changed(row["completion"], draw)}
+            continue
         row = {**row, "completion": changed(draw.choice((row, other))["completion"], draw)}
         if entry["gold"] is not None:
             gold = gold_changed(row[entry["gold"]], draw)
@@ -31,6 +35,9 @@ def drawn(entry, draw):
                 first = gold[0] if isinstance(gold, list) else gold
                 first = " ".join(first) if isinstance(first, list) else first
                 row["completion"] = changed(str(first), draw)
+        if "min_len" in row:
+            length = len(row["completion"])
+            row |= {"min_len": min(row["min_len"], length), "max_len": max(row["max_len"], length)}
         yield row
 
 
@@ -39,9 +46,12 @@ def expected(real, entry, row):
         name: row[value["column"]] if isinstance(value, dict) and "column" in value else value
         for name, value in entry["options"].items()
     }
+    options |= {name: row[name] for name in ROW.get(entry["name"], ())}
     gold = None if entry["gold"] is None else row[entry["gold"]]
     try:
         return real(row["completion"], gold, options)
+    except ImportError:
+        raise
     except Exception as error:  # noqa: BLE001  (as the tool raises)
         return f"{type(error).__name__}: {error}"
 
@@ -50,15 +60,29 @@ def named(entry):
     return f"{entry['name']} {json.dumps(entry['options'])}"
 
 
+def installed(distribution):
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def nltk_decides(row):
+    """Whether words are counted in a text with combining marks: from nltk 3.10 on, they do not end a word."""
+    counted = "length_constraints:number_words" in row.get("instruction_id_list", ())
+    return counted and any(unicodedata.category(character).startswith("M") for character in row["completion"])
+
+
 ENTRIES = [entry for entry in goldens()["graders"] if entry["name"] in REAL]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: named(entry)[:60])
 @pytest.mark.filterwarnings("ignore")
 def test_the_real_function_gives_the_same(entry):
-    module, real = REAL[entry["name"]]
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
+    distribution, real = REAL[entry["name"]]
+    if not installed(distribution):
+        pytest.skip(f"{distribution} is not installed")
     draw = random.Random(f"{named(entry)} {entry['pool']} {entry['gold']}")
     rows = [*drawn(entry, draw)]
     check = {"id": "g", "type": "grader", "name": entry["name"], "options": entry["options"]}
@@ -71,11 +95,10 @@ def test_the_real_function_gives_the_same(entry):
     for row, score, error in zip(rows, found["check/v/g"], found["error"], strict=True):
         wanted = expected(real, entry, row)
         same = score == 0.0 and error is not None if isinstance(wanted, str) else score == wanted
-        if not same:
+        if not same and not nltk_decides(row):
             differ.append((row, score, error, wanted))
     assert differ == []
 
 
-def test_every_grader_with_a_package_is_compared():
-    tools = {name.partition(".")[0] for name in REAL}
-    assert {name for name in GRADERS if name.partition(".")[0] in tools} == {*REAL}
+def test_every_grader_is_compared_where_its_function_is():
+    assert {*REAL, *NO_FUNCTION} == {name for name in GRADERS if not name.startswith("promptfoo.")}

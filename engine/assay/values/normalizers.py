@@ -100,10 +100,11 @@ class _LmEval:
     def __call__(self, value: str) -> str:
         for pattern in self.patterns:
             if len(value) <= _SHORT or search(pattern.pattern, value):
-                value = pattern.sub("", value)
+                value = pattern.sub("", value).rstrip("\0")
         value = value.lower() if "ignoreCase" in self.ignored else value
         value = value.translate(NO_PUNCTUATION) if "ignorePunctuation" in self.ignored else value
-        return value.translate(NO_DIGITS) if "ignoreNumbers" in self.ignored else value
+        value = value.translate(NO_DIGITS) if "ignoreNumbers" in self.ignored else value
+        return value.rstrip("\0")  # numpy's texts end before their last NULs
 
 
 def _ignored(pattern: str) -> re.Pattern[str]:

@@ -44,7 +44,9 @@ def lm_eval_exact_match(options: Options) -> Fragment | None:
     if options["filter_list"] or options["regexes_to_ignore"] or options["ignore_case"]:
         return None
     ignored = {name: options[name] for name in ("ignore_punctuation", "ignore_numbers") if options[name]}
-    return {"type": "equals", **_AS_WRITTEN, **({"normalize": {"lmEval": ignored}} if ignored else {})}
+    steps = [{"remove": [r"\x00+\Z"]}]  # numpy's texts end before their last NULs
+    changed = {"normalize": {"lmEval": ignored}} if ignored else {"on": steps, "goldOn": steps}
+    return {"type": "equals", **_AS_WRITTEN, **changed}
 
 
 def lm_eval_gsm8k(options: Options) -> Fragment:
@@ -119,9 +121,9 @@ def lighteval_exact_match(options: Options) -> Fragment | None:
     return {"type": "equals", "caseSensitive": True, "strip": options["strip_strings"], "on": [_TEXT_OR_NONE]}
 
 
-def _helm(kind: str, *steps: Any, strip: bool = False) -> Callable[[Options], Fragment]:
+def _helm(*steps: Any, strip: bool = False) -> Callable[[Options], Fragment]:
     return lambda _: {
-        "type": kind,
+        "type": "equals",
         "caseSensitive": True,
         "strip": strip,
         "on": [_TEXT_OR_NONE, *steps],
@@ -130,11 +132,9 @@ def _helm(kind: str, *steps: Any, strip: bool = False) -> Callable[[Options], Fr
 
 
 HELM = {
-    "exact_match": _helm("equals", strip=True),
-    "prefix_exact_match": _helm("starts_with", strip=True),
-    "quasi_exact_match": _helm("equals", {"normalize": "squad"}),
-    "quasi_prefix_exact_match": _helm("starts_with", {"normalize": "squad"}),
-    "quasi_leave_articles_exact_match": _helm("equals", "lower", {"remove": [_PUNCTUATION]}, "whitespace"),
+    "exact_match": _helm(strip=True),
+    "quasi_exact_match": _helm({"normalize": "squad"}),
+    "quasi_leave_articles_exact_match": _helm("lower", {"remove": [_PUNCTUATION]}, "whitespace"),
 }
 """Fragments of HELM's matches."""
 

@@ -451,6 +451,10 @@ _LIGHTEVAL = (
 )
 _HELM = (
     *(Grader(f"helm.{name}", "F", f":{name}", fragment=fragment) for name, fragment in fragments.HELM.items()),
+    *(
+        Grader(f"helm.{name}", "R", f":{name}", f"helm:{name}")
+        for name in ("prefix_exact_match", "quasi_prefix_exact_match")
+    ),
     Grader("helm.f1_score", "F", ":f1_score", fragment=fragments.helm_f1),
     Grader(
         "helm.exact_match_indicator",

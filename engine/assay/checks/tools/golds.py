@@ -1,6 +1,6 @@
 """What a task says of calls, in the forms in which data sets write it: the calls, their names, and the functions there are."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -71,12 +71,16 @@ def expected_names(gold: Any) -> tuple[str, ...]:
     """Return the names of functions that a gold lists."""
     if isinstance(gold, str):
         if not gold.lstrip().startswith(("[", "{")):
-            return tuple(name.strip() for name in gold.split(",") if name.strip())
+            return _stripped(gold.split(","))
         gold = loads(gold)
         if gold is NOT_JSON:
             raise ValueError("the expected names are neither JSON nor names with commas between them")
     items = gold if isinstance(gold, list) else [gold]
-    return tuple(item if isinstance(item, str) else _call(item).name for item in items)
+    return _stripped(item if isinstance(item, str) else _call(item).name for item in items)
+
+
+def _stripped(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, names)))
 
 
 @_read_once

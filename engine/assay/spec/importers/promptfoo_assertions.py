@@ -168,9 +168,7 @@ def _counted(assertion: Assertion) -> dict[str, Any]:
     bounds = {name: bound for name, bound in bounds.items() if bound is not None}
     if not bounds or not all(is_number(bound) and name in ("min", "max", "exactly") for name, bound in bounds.items()):
         raise NoCounterpartError(f"`value` is {named(value)}, not a number or {{min, max}}")
-    if assertion.type == "word-count":
-        return assertion.by_name(bounds.get("exactly", bounds))
-    return {"type": "count", "of": "chars", **bounds}
+    return assertion.by_name(bounds.get("exactly", bounds))
 
 
 def _tool_names(assertion: Assertion) -> list[str]:
@@ -226,7 +224,7 @@ RULES: dict[str, Callable[[Assertion], dict[str, Any]]] = {
     },
     "equals": _equals,
     "regex": lambda given: given.by_name(given.pattern()),
-    **dict.fromkeys(("word-count", "character-count"), _counted),
+    "word-count": _counted,
     **dict.fromkeys(("is-json", "contains-json"), lambda given: given.by_name(value=given.schema())),
     "rouge-n": lambda given: given.similar({"type": "similarity", "metric": "rouge_1"}, 0.75),
     "rouge-l": lambda given: given.similar({"type": "similarity", "metric": "rouge_l"}, 0.75),
@@ -258,7 +256,7 @@ DIFFERENCES = {
         ("trajectory:tool-used", "trajectory:tool-sequence"),
         "it reads the calls in the messages; promptfoo reads its traces",
     ),
-    **dict.fromkeys(_CALLS_VALID, "it reads the column `tools`"),
+    **dict.fromkeys(_CALLS_VALID, "it reads the column `tools`, and passes where nothing is called"),
 }
 """What may differ from promptfoo, by type."""
 

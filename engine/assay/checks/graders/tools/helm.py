@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.checks.graders.tools.patterns import GSM8K_ANSWER
 from assay.checks.similarity.overlap import set_f1
-from assay.values.normal_forms import NO_PUNCTUATION, lighteval
+from assay.values.normal_forms import NO_PUNCTUATION, lighteval, squad
 from assay.values.word_lists import LIGHTEVAL_ANYWHERE, LIGHTEVAL_LETTERS, LIGHTEVAL_SUFFIX
 
 Options = Mapping[str, Any]
@@ -15,6 +15,18 @@ Options = Mapping[str, Any]
 
 def _exact(answer: str, target: str) -> float:
     return float(bool(answer) and answer.strip() == target.strip())
+
+
+def prefix_exact_match(text: str, gold: str, _: Options) -> tuple[float, str]:
+    """``prefix_exact_match``: a text, which is not empty, begins with the gold."""
+    answer = text.strip()
+    return float(bool(text) and answer.startswith(gold.strip())), answer
+
+
+def quasi_prefix_exact_match(text: str, gold: str, _: Options) -> tuple[float, str]:
+    """``quasi_prefix_exact_match``: the same of what SQuAD's evaluation compares."""
+    answer = squad(text)
+    return float(bool(text) and answer.startswith(squad(gold))), answer
 
 
 def exact_match_indicator(text: str, gold: str, options: Options) -> tuple[float, str]:

@@ -5,9 +5,37 @@ from typing import Any
 
 import yaml
 
+_ENDS = "\0 \t\r\n\x85\u2028\u2029,[]{}"
+"""What no plain scalar goes on with behind its first ``-`` or ``:``."""
+_QUESTION = "\ue03f"
+"""What stands for a question mark within a plain scalar, where PyYAML ends one: a character of no script."""
+_WITHIN = re.compile(r"(?<=[^\s{\[,])\?|\?(?=\S)")
+
 
 class _Loader(yaml.SafeLoader):
     """A safe loader whose plain scalars are those of YAML 1.2."""
+
+    def check_plain(self) -> bool:
+        if self.flow_level and self.peek() in "-:":  # type: ignore[no-untyped-call]
+            return not self._ends()
+        return bool(super().check_plain())  # type: ignore[no-untyped-call]
+
+    def check_value(self) -> bool:
+        follows = not self.flow_level or self.flow_level in self.possible_simple_keys or self._ends()
+        return follows and bool(super().check_value())  # type: ignore[no-untyped-call]
+
+    def _ends(self) -> bool:
+        return self.peek(1) in _ENDS  # type: ignore[no-untyped-call]
+
+    def scan_to_next_token(self) -> None:
+        super().scan_to_next_token()  # type: ignore[no-untyped-call]
+        while self.flow_level and self.peek() == "\t":  # type: ignore[no-untyped-call]
+            self.forward()  # type: ignore[no-untyped-call]
+            super().scan_to_next_token()  # type: ignore[no-untyped-call]
+
+    def construct_scalar(self, node: Any) -> Any:
+        value = super().construct_scalar(node)
+        return value.replace(_QUESTION, "?") if isinstance(value, str) else value
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -62,6 +90,6 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 def load(text: str) -> Any:
     """Return the value of a document; None if it cannot be read."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506  (it is a safe one)
+        return yaml.load(_WITHIN.sub(_QUESTION, text), _Loader)  # noqa: S506  (it is a safe one)
     except (yaml.YAMLError, ValueError, TypeError, OverflowError):
         return None

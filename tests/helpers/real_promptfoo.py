@@ -1,0 +1,50 @@
+"""promptfoo 0.123.1 itself, for tests/peers: what its assertions say of outputs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE", f"{os.environ.get('TMPDIR', '/tmp')}/assay-bench"))  # noqa: S108
+FOLDER = CACHE / "promptfoo-0.123"
+RUNS = """
+import fs from 'fs';
+const {runAssertion, runAssertions} = (await import('promptfoo')).default.assertions;
+const results = [];
+for (const options of JSON.parse(fs.readFileSync(process.argv[2], 'utf8'))) {
+  const run = options.assertion ? runAssertion : runAssertions;
+  const {score, pass} = await run({test: {vars: {}}, prompt: '', ...options});
+  results.push({score, pass});
+}
+fs.writeSync(1, JSON.stringify(results));
+process.exit(0);
+"""
+
+needs_promptfoo = pytest.mark.skipif(
+    not (FOLDER / "node_modules" / "promptfoo").is_dir(), reason="needs promptfoo 0.123.1: make peers-test installs it"
+)
+
+
+def asserted(cases, folder):
+    """Return ``score`` and ``pass`` for each case: options of ``runAssertion``, or of ``runAssertions`` without an assertion.
+
+    Args:
+        cases: The cases.
+        folder: A folder for the cases and promptfoo's settings.
+    """
+    program, file = FOLDER / "graders.mjs", folder / "cases.json"
+    program.write_text(RUNS)
+    file.write_text(json.dumps(cases))
+    quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_CONFIG_DIR": str(folder), "LOG_LEVEL": "error"}
+    done = subprocess.run(
+        ["node", program, file],
+        cwd=FOLDER,
+        env={**os.environ, **quiet},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
