@@ -48,8 +48,8 @@ def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
 
 
 def _call(item: Any) -> ExpectedCall:
-    if isinstance(item, str) and item.startswith("{"):
-        item = loads(item)
+    if isinstance(item, str) and item.startswith("{") and (read := loads(item)) is not NOT_JSON:
+        item = read
     if not isinstance(item, Mapping):
         raise ValueError(f"a call is an object with a name and arguments, not {named(item)}")
     calls = calls_of(item) or requested_call(item)

@@ -16,22 +16,22 @@ class _Loader(yaml.SafeLoader):
     """A safe loader whose plain scalars are those of YAML 1.2."""
 
     def check_plain(self) -> bool:
-        if self.flow_level and self.peek() in "-:":  # type: ignore[no-untyped-call]
+        if self.flow_level and self.peek() in "-:":
             return not self._ends()
-        return bool(super().check_plain())  # type: ignore[no-untyped-call]
+        return bool(super().check_plain())
 
     def check_value(self) -> bool:
         follows = not self.flow_level or self.flow_level in self.possible_simple_keys or self._ends()
-        return follows and bool(super().check_value())  # type: ignore[no-untyped-call]
+        return follows and bool(super().check_value())
 
     def _ends(self) -> bool:
-        return self.peek(1) in _ENDS  # type: ignore[no-untyped-call]
+        return self.peek(1) in _ENDS
 
     def scan_to_next_token(self) -> None:
-        super().scan_to_next_token()  # type: ignore[no-untyped-call]
-        while self.flow_level and self.peek() == "\t":  # type: ignore[no-untyped-call]
-            self.forward()  # type: ignore[no-untyped-call]
-            super().scan_to_next_token()  # type: ignore[no-untyped-call]
+        super().scan_to_next_token()
+        while self.flow_level and self.peek() == "\t":
+            self.forward()
+            super().scan_to_next_token()
 
     def construct_scalar(self, node: Any) -> Any:
         value = super().construct_scalar(node)
