@@ -283,9 +283,19 @@ class _Other:
     ],
 )
 def test_a_library_that_is_not_as_expected_is_not_used(other, why, monkeypatch):
+    rows = pl.DataFrame({"completion": _texts(40, 6)})
+    expected = assay.score(rows, SPEC)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: other)
-    with pytest.raises(library._UnusableError, match=why):
+    with pytest.raises(library._UnusableError, match=why) as caught:
         library._loaded()
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(library, "_loading_problem", lambda: str(caught.value))
+    library._why_not.cache_clear()
+    assert kernel_state() == f"no kernel: {why}"
+    assert assay.score(rows, SPEC).equals(expected)
+    monkeypatch.undo()
+    library._why_not.cache_clear()
+    assert kernel_state() == "kernel 1"
 
 
 @needs_kernel

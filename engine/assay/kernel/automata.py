@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -318,18 +318,11 @@ def _partition(sets: Sequence[Ranges]) -> tuple[Classes, list[frozenset[int]]]:
     ids: dict[frozenset[int], int] = {}
     starts, class_of = [], []
     for start in sorted(changes):
-        inside.symmetric_difference_update(_odd(changes[start]))
+        for number in changes[start]:  # twice where a range ends and the next begins, which changes nothing
+            inside ^= {number}
         starts.append(start)
         class_of.append(ids.setdefault(frozenset(inside), len(ids)))
     return Classes(tuple(starts), tuple(class_of), len(ids)), [*ids]
-
-
-def _odd(numbers: list[int]) -> set[int]:
-    """Return the numbers that stand there an odd number of times: a range that ends where the next begins changes nothing."""
-    result: set[int] = set()
-    for number in numbers:
-        result ^= {number}
-    return result
 
 
 def joint_classes(partitions: Sequence[Classes]) -> tuple[Classes, list[tuple[int, ...]]]:
@@ -583,16 +576,12 @@ def _lead(code: int) -> int:
 
 def _ranges(stops: set[int]) -> tuple[tuple[int, int], ...]:
     """Return at most four ranges around bytes, with as few others as possible, and none within a character."""
-    ranges: list[tuple[int, int]] = []
-    for byte in sorted(stops):
-        if ranges and ranges[-1][1] == byte - 1:
-            ranges[-1] = ranges[-1][0], byte
-        else:
-            ranges.append((byte, byte))
-    while len(ranges) > _RANGES:
-        gaps = [(_gap(ranges[at][1] + 1, ranges[at + 1][0]), at) for at in range(len(ranges) - 1)]
-        _, at = min(gaps)
+    ranges = [(byte, byte) for byte in sorted(stops)]
+    gaps = [_gap(first + 1, end) for (first, _), (end, _) in pairwise(ranges)]
+    while gaps and (len(ranges) > _RANGES or not min(gaps)):
+        at = gaps.index(min(gaps))
         ranges[at : at + 2] = [(ranges[at][0], ranges[at + 1][1])]
+        del gaps[at]
     return tuple(ranges)
 
 

@@ -98,37 +98,17 @@ def _loaded() -> tuple[Path, ctypes.CDLL]:
 
 
 # NOTE: none of these patterns takes the tables of Unicode, which are slow to make
+_PATTERNS = (r"[0-9]+\.[0-9]+", r"(?m)^- [a-zö]+$", "[a-f]ox|dog", "[aeiou][^aeiou ]+[aeiouö]", r"\A[^a-z]?[a-z]+ ")
 _TRIED = (
     *(Fact("phrase", "refund", folds=True), Fact("phrase", "Ä"), Fact("phrase", "i", folds=True)),
-    *(Fact("pattern", r"[0-9]+\.[0-9]+"), Fact("pattern", r"(?m)^- [a-zö]+$"), Fact("pattern", "[a-f]ox|dog")),
-    *(Fact("pattern", "[aeiou][^aeiou ]+[aeiouö]"), Fact("pattern", r"\A[^a-z]?[a-z]+ ")),
+    *(Fact("pattern", pattern) for pattern in _PATTERNS),
     *(Fact("at_least", size=12), Fact("at_most", size=13), Fact("json"), Fact("object"), Fact("key", "a")),
 )
+_ASKING = "İ refund"
 _TEXTS = (
-    *(
-        None,
-        "",
-        "a",
-        "REFUND",
-        "a refund of 12.50",
-        "Ä",
-        "das Wort gilt",
-        "Wörter",
-        "- eins\n- zwei\n",
-        "- ",
-        "{}",
-        '{"a": 1}',
-    ),
-    *(
-        '{"b": {"a": 1}}',
-        "[1, 2",
-        '{"\\u0061": 1}',
-        "the quick brown fox 7",
-        "é" * 12,
-        "x" * 70 + "DOG",
-        "İ refund",
-        "\u212a",
-    ),
+    *(None, "", "a", "REFUND", "a refund of 12.50", "Ä", "das Wort gilt", "Wörter", "- eins\n- zwei\n", "- ", "{}"),
+    *('{"a": 1}', '{"b": {"a": 1}}', "[1, 2", '{"\\u0061": 1}', "the quick brown fox 7"),
+    *("é" * 12, "x" * 70 + "DOG", _ASKING, "\u212a"),
 )
 
 
@@ -139,7 +119,7 @@ def _self_test(path: Path) -> bool:
     return all(
         word == NULL if value is None else word & ASK or word == _word_of(value, _TRIED)
         for value, word in zip(_TEXTS, words.to_series().to_list(), strict=True)
-    ) and bool(words.to_series()[_TEXTS.index("İ refund")] & ASK)
+    ) and bool(words.to_series()[_TEXTS.index(_ASKING)] & ASK)
 
 
 def _word_of(value: str, facts: Sequence[Fact]) -> int:
@@ -169,15 +149,11 @@ def why_no_fact(facts: Iterable[Fact]) -> str:
 
 def forms(facts: Iterable[Fact]) -> str:
     """Return how the kernel answers facts, in a few words."""
-    kinds = [form(fact) for fact in facts]
-    words = [
-        f"automaton of {kind.states} states"
-        if isinstance(kind, Automaton)
-        else kind
-        if isinstance(kind, str)
-        else "phrase"
-        for kind in kinds
-    ]
+    words = []
+    for fact in facts:
+        answer = form(fact)
+        phrase = f"automaton of {answer.states} states" if isinstance(answer, Automaton) else "phrase"
+        words.append(answer if isinstance(answer, str) else phrase)
     return "JSON" if "JSON" in words else ", ".join(dict.fromkeys(words))
 
 
@@ -189,7 +165,7 @@ def answers(facts: Sequence[Fact]) -> bool:
 # NOTE: cached, because the parts of a plan ask one after the other, and must get the same answer
 @lru_cache(4096)
 def _answers(facts: tuple[Fact, ...]) -> bool:
-    few = sum(fact.kind == "key" for fact in facts) <= MOST_KEYS and len(facts) <= MOST_FACTS
+    few = _keys(facts) <= MOST_KEYS and len(facts) <= MOST_FACTS
     return few and len(_PROGRAMS) < _MOST_PROGRAMS and not why_no_fact(facts)
 
 
@@ -208,12 +184,15 @@ def with_words(lanes: Iterable[SharedColumn]) -> list[SharedColumn]:
 def _in_groups(facts: Sequence[Fact]) -> list[tuple[Fact, ...]]:
     groups: list[list[Fact]] = []
     for fact in facts:
-        last = groups[-1] if groups else None
-        keys = 0 if last is None else sum(other.kind == "key" for other in last)
-        if last is None or len(last) == MOST_FACTS or (fact.kind == "key" and keys == MOST_KEYS):
-            groups.append(last := [])
-        last.append(fact)
+        is_key = fact.kind == "key"
+        if not groups or len(groups[-1]) == MOST_FACTS or (is_key and _keys(groups[-1]) == MOST_KEYS):
+            groups.append([])
+        groups[-1].append(fact)
     return [*map(tuple, groups)]
+
+
+def _keys(facts: Iterable[Fact]) -> int:
+    return sum(fact.kind == "key" for fact in facts)
 
 
 def _bit(words: SharedColumn, bit: int) -> Callable[[pl.Schema], pl.Expr]:
