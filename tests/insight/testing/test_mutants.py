@@ -155,6 +155,19 @@ def test_variants_score_as_plans_of_their_own_do(spec):
         assert found[number].equals(expected, null_equal=True), mutants[number - 1].change
 
 
+def test_rollouts_are_compared_in_batches_and_variants_together_with_the_same_outcome(monkeypatch):
+    spec = VARIED[1] | {"tests": [{"given": ROWS[0], "expect": {"reward": {"min": -9}}}]}
+    whole = assay.run_tests(spec, mutants=True, rollouts=ROWS).mutants
+    monkeypatch.setattr("assay.insight.testing.mutants._BATCH", 5)
+    monkeypatch.setattr("assay.compiling.variants._MOST_ROWS", 1)
+    assert assay.run_tests(spec, mutants=True, rollouts=ROWS).mutants == whole
+    seen = [mutant for mutant in whole if mutant["outcome"] == "seen"]
+    assert max(mutant["first_row"] for mutant in seen) > 5
+    for mutant in seen:
+        row = mutant["case"]["given"]
+        assert row in [{**shown, "completion": mutant["text"]} for shown in ROWS]
+
+
 def test_a_survivor_comes_with_a_test_that_kills_it():
     tests = [
         {"given": {"completion": "<think>1</think>42", "answer": "42"}, "expect": "pass"},
