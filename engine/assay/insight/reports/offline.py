@@ -104,10 +104,9 @@ def _known(verdict: Data) -> Data:
 
 
 def _cards(index: Index, rows: Sequence[int], rollouts: Any, notes: list[str], *, text: bool) -> Iterator[Data]:
-    cards, why = cards_data(index.result, rows, rollouts, index)
+    cards, why = cards_data(index.result, rows, rollouts, index, text=text)
     notes += [why] if why and text and why not in notes else []
-    for card in cards:
-        yield shortened(card) if text else _without_texts(card)
+    yield from map(shortened, cards)
 
 
 def _rows_of(result: Result, findings: Sequence[Mapping[str, Any]]) -> Iterator[int]:
@@ -134,11 +133,6 @@ def _rows_compared(compare: Data) -> Iterator[int]:
         yield from signature["rows_after"][:_OF_FINDING]
     for rows in compare.get("delta_rows", ()):
         yield from rows[:_OF_FINDING]
-
-
-def _without_texts(card: Data) -> Data:
-    checks = [{**check, "evidence": None} for check in card["checks"]]
-    return card | {"checks": checks, "text": None, "sources": {}, "prompt": None, "messages": None}
 
 
 def shortened(card: Data) -> Data:

@@ -28,15 +28,16 @@ _END = 150
 
 
 def cards_data(
-    result: Result, rows: Sequence[int], rollouts: Any = None, index: Index | None = None
+    result: Result, rows: Sequence[int], rollouts: Any = None, index: Index | None = None, *, text: bool = True
 ) -> tuple[Iterator[Data], str]:
     """Return cards of rows as JSON data, in order of ``rows``, each made when it is asked for; and a note if there are no texts, or ``""``.
 
     What is read and expected is cut: a check without steps reads the whole text. With an ``index`` of the result, cards have ``prompt``,
-    ``messages`` and ``same_task``, too.
+    ``messages`` and ``same_task``, too. Without ``text``, they have neither texts nor what is in them.
     """
-    found, why, rollouts_of = cards_of(result, rows, rollouts=rollouts, also=() if index is None else _ASKED)
-    asked = {} if index is None else _conversations(result, rows, rollouts, rollouts_of)
+    also = _ASKED if index is not None and text else ()
+    found, why, rollouts_of = cards_of(result, rows, rollouts=rollouts, also=also, text=text)
+    asked = {} if not also else _conversations(result, rows, rollouts, rollouts_of)
     same_task = {} if index is None else index.same_tasks(rows, _MOST_OF_TASK)
 
     def data_of(card: Card) -> Data:

@@ -299,12 +299,19 @@ def _sorted(result: Result, frame: pl.LazyFrame, sort: Sequence[str], limit: int
 
 
 def cards_of(
-    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None, also: Sequence[str] = ()
+    result: Result,
+    rows: Sequence[int],
+    columns: Sequence[str] = (),
+    rollouts: Any = None,
+    also: Sequence[str] = (),
+    *,
+    text: bool = True,
 ) -> tuple[Iterator[Card], str, Mapping[int, Mapping[str, Any]]]:
     """Return rows as cards, in the order of their numbers given; a note if there are no texts, or ``""``; and their rollouts.
 
     All is read at once, but each card is made when it is asked for: what its checks read is most of the work.
-    Of a rollout that is what cards need, and the columns ``also``, as far as they are where the texts are.
+    Of a rollout that is what cards need, and the columns ``also``, as far as they are where the texts are. Without ``text``, cards have
+    neither texts nor evidence, which is found in them.
     """
     keys = result.columns(columns, "--columns") or keys_of(result)
     readers = readers_of(result.forms if result.verifiers else ())
@@ -316,6 +323,7 @@ def cards_of(
         texts = texts if lack else others
     names = dict.fromkeys((*_VERDICTS, *keys, *GOLDS, *(check.column for check in result.checks)))
     frame = _fetched(result, rows, [name for name in names if name in result.schema])
+    texts = texts if text else texts.drop(TEXT, COMPLETION, strict=False)
     rollouts_of = {row[ROW]: row for row in texts.iter_rows(named=True)}
     verdicts_of = {row[ROW]: row for row in frame.iter_rows(named=True)}
     cards = (_card(result, verdicts_of[number], rollouts_of.get(number, {}), keys, readers) for number in rows)
