@@ -215,3 +215,20 @@ def test_removal_of_many_places():
     value = {"rows": [{"id": at, "n": [at]} for at in range(50_000)]}
     left = without(value, [parse_many("rows[].id"), parse_many("rows[].n[0]")])
     assert left["rows"][7] == {"n": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "gold", "score"),
+    [
+        ('{"a": [1, NaN, {}], "b": null}', '{"b": null, "a": [1.0, NaN, {}]}', 1.0),
+        ('{"a": 1}', '{"a": true}', 0.0),
+        ('{"a": false}', '{"a": 0}', 0.0),
+        ('{"a": false, "b": "true"}', '{"a": false, "b": "true"}', 1.0),
+        ("[" * 500 + "]" * 500, "[" * 500 + "]" * 500, 1.0),
+        ('{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}', '{"z": 1}', 0.0),
+    ],
+)
+def test_values_that_are_equal_in_python_are_not_the_same_where_one_is_a_flag(text, gold, score):
+    outcome = JsonMatch(JsonMatch.Params(value=gold)).outcome({"completion": text})
+    assert (outcome.score, outcome.error) == (score, None)
+    assert outcome.reason.endswith("; and more") == ("z" in gold)

@@ -64,8 +64,8 @@ class Comparison:
     differences: list[LeafDifference] = field(default_factory=list)
 
 
-def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True) -> Comparison:
-    """Compare a JSON value with a gold."""
+def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True, counts: bool = True) -> Comparison:
+    """Compare a JSON value with a gold; without ``counts``, up to the last difference that is shown."""
     result = Comparison()
     walk = _ordered if rules.ordered else _unordered
     for place, *sides in walk(value, gold, rules, result):  # the result is complete when they are read
@@ -76,6 +76,8 @@ def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = T
                 path.append(step)
             golds, values = (() if item is _ABSENT else (item,) for item in sides)
             result.differences.append(LeafDifference(Path(tuple(path[::-1])), golds, values))
+        if not counts and len(result.differences) >= shown:
+            break
     return result
 
 

@@ -117,21 +117,25 @@ class JsonMatch(PairCheck):
         parsed = json_value(value)
         if parsed is NOT_JSON:
             return 0.0, not_json(value)
-        extra = self.params.score in ("equal", "f1")
-        result = self.comparison(parsed, gold, shown=_SHOWN + 1, extra=extra)
-        share = result.matches / result.golds
-        f1 = 2 * result.matches / (result.golds + result.values)
-        scores = {"share": share, "f1": f1, "equal": float(f1 == 1.0), "subset": float(share == 1.0)}
-        score = scores[self.params.score]
+        expected = _expected(gold, self._ignored)
+        if _is_same(without(parsed, self._ignored), expected, value + gold):
+            return 1.0, ""
+        how = self.params.score
+        counts, extra = how != "equal", how in ("equal", "f1")
+        result = compared(parsed, expected, self._rules, shown=_SHOWN + 1, extra=extra, counts=counts)
+        if how == "f1":
+            score = 2 * result.matches / (result.golds + result.values)
+        else:
+            score = result.matches / result.golds if counts else float(not result.differences)
+            score = score if how == "share" else float(score == 1.0)
         if score == 1.0:
             return score, ""
         more = "; and more" if len(result.differences) > _SHOWN else ""
         return score, "; ".join(map(_fault, result.differences[:_SHOWN])) + more
 
-    def comparison(self, value: Any, gold: str, *, shown: int, extra: bool = True) -> Comparison:
+    def comparison(self, value: Any, gold: str, *, shown: int) -> Comparison:
         """Compare a value, which may be changed, with the JSON text of a gold."""
-        expected = _expected(gold, self._ignored)
-        return compared(without(value, self._ignored), expected, self._rules, shown=shown, extra=extra)
+        return compared(without(value, self._ignored), _expected(gold, self._ignored), self._rules, shown=shown)
 
     @cached_property
     def own_gold(self) -> str:
@@ -155,6 +159,14 @@ class JsonMatch(PairCheck):
 def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
     """Return the value of a gold without what is ignored; it must not be changed."""
     return without(json_value(gold), ignored)
+
+
+def _is_same(value: Any, gold: Any, texts: str) -> bool:
+    """Return whether values certainly match, as most right answers do: that takes a twentieth of the time to see."""
+    try:
+        return bool(value == gold) and "true" not in texts and "false" not in texts  # which are 1 and 0 in Python
+    except RecursionError:
+        return False
 
 
 def _fault(difference: LeafDifference) -> str:
