@@ -24,12 +24,11 @@ from assay.checks.graders.table import GRADERS
 from assay.compiling.columns import assumed_columns
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
-from assay.errors import SpecError, UsageError, did_you_mean
+from assay.errors import UsageError
 from assay.options import PlanOptions, settle
 from assay.spec.graders_listing import spec_of_name
 from assay.spec.named import is_registered
 from assay.spec.verifier import VerifierSource, VerifierSpec
-from assay.system.documents import FORMATS
 from assay.system.processes import prepare_process
 
 Verifiers = Plan | Rewarding | VerifierSource | Sequence[VerifierSource] | None
@@ -64,8 +63,6 @@ def plan_of(
         return replace(verifiers, keep=())
     if is_grader(verifiers):
         verifiers = spec_of_name(verifiers)
-    elif isinstance(verifiers, str) and (guess := _grader_meant(verifiers)):
-        raise SpecError(f"{verifiers}: no file, no registered verifier and no grader has this name.", guess)
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
     schema = assumed_columns(loaded) | ({_PROMPT: pl.String} if _whole(loaded) else {})
     return compile(loaded, schema, keep=(), any_role=any_role, strict=strict)
@@ -76,13 +73,6 @@ def is_grader(verifiers: object) -> TypeGuard[str]:
     if not isinstance(verifiers, str) or verifiers not in GRADERS:
         return False
     return not Path(verifiers).exists() and not is_registered(verifiers)
-
-
-def _grader_meant(name: str) -> str:
-    """Return a question that names the grader that is probably meant; ``""`` for the name of a file or of a registered verifier."""
-    path = Path(name)
-    is_file = path.name != name or path.suffix.lower() in FORMATS or path.exists()
-    return "" if is_file or is_registered(name) else did_you_mean(name, GRADERS)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:

@@ -140,7 +140,8 @@ def registered(source: str) -> RegisteredSpec | None:
         fact = f"{shown_path(source)}: no such file, and no {FOLDER}/{LOCK} in this folder or above it."
         raise SpecError(fact, likely_file(Path(source)) or "Register a spec by its id: assay verifiers create FILE")
     if hint := _likely_grader(source):
-        raise SpecError(f"{shown_path(source)}: no such file.", hint)
+        nothing = "no such file" if source in GRADERS else "no file, no registered verifier and no grader has this name"
+        raise SpecError(f"{shown_path(source)}: {nothing}.", hint)
     return None
 
 
