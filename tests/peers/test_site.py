@@ -34,7 +34,9 @@ CUT = """(async () => {
     if (node.matches('td, th, table, .md-typeset__table, .md-typeset__scrollwrap') && node.clientWidth && node.scrollWidth > node.clientWidth + 1)
       problems.push(`cut: ${name(node)}`);
     if (![...node.childNodes].some(child => child.nodeType === 3 && child.data.trim())) continue;
-    let ground = node, below = null;
+    const before = node.closest('svg') && node.previousElementSibling, around = before && before.getBoundingClientRect();
+    const filled = before && before.matches('rect') && around.left <= box.left && box.right <= around.right && getComputedStyle(before).fill;
+    let ground = node, below = filled && filled !== 'none' ? parts(filled).slice(0, 3) : null;
     while (ground && !below) {
       const [r, g, b, alpha = 1] = parts(getComputedStyle(ground).backgroundColor);
       if (alpha > 0.5) below = [r, g, b];
