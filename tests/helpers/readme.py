@@ -6,7 +6,6 @@ and of the stages from what ``make bench`` measured.
 
 import contextlib
 import inspect
-import itertools
 import re
 import tempfile
 import tomllib
@@ -102,12 +101,8 @@ def lines_of_benchmarks() -> list[dict[str, str]]:
 
 def benchmarks_of(page: str) -> str:
     """The part of the benchmark table that a page shows: a table for each thing that was measured, with the columns that it fills."""
-    before = itertools.chain.from_iterable(
-        itertools.takewhile(lambda names: names is not TABLES[page], TABLES.values())
-    )
-    elsewhere, here = tuple(before), TABLES[page]
-    lines = [line for line in lines_of_benchmarks() if line["measured"].startswith(here)]
-    lines = [line for line in lines if not line["measured"].startswith(elsewhere)]
+    pages = {begin: name for name, begins in TABLES.items() for begin in begins}
+    lines = [line for line in lines_of_benchmarks() if pages[next(filter(line["measured"].startswith, pages))] == page]
     runs: dict[str, list[str]] = {}
     for run, where in re.findall("^\\* (.*?): (.*)$", MEASURED.read_text("utf-8"), re.MULTILINE):
         if any(line["run"] == run for line in lines):
