@@ -27,7 +27,7 @@ $(VENV)/.user: pyproject.toml
 KERNEL := engine/kernel
 $(VENV)/.kernel: $(VENV)/.user $(KERNEL)/pyproject.toml $(KERNEL)/hatch_build.py $(wildcard $(KERNEL)/native/*)
 	@$(INSTALL) --no-deps --editable ./$(KERNEL) >$@.log 2>&1 || \
-		echo "no kernel: $$({ grep -E 'No matching|RuntimeError|ziglang' $@.log || echo 'see $@.log'; } | tail -n 1 | sed 's/^[^A-Za-z]*//' | cut -c 1-160); scoring takes about twice as long"
+		echo "no kernel: $$({ grep -E 'No matching|RuntimeError|ziglang' $@.log || echo 'see $@.log'; } | tail -n 1 | sed -E 's/^[^A-Za-z]*(ERROR: )?//' | cut -c 1-160); scoring takes about twice as long"
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.user
