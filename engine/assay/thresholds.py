@@ -61,6 +61,8 @@ class Thresholds:
         grouped_rows: Rows of a result whose rewards are sorted into groups at once; more are read in several passes.
         held_rows: Maximum rows of a result of plain columns that Polars writes, which saves the import of pyarrow.
         kernel_rows: Minimum texts for which the kernel answers; for fewer, the definitions do.
+        table_words: Maximum words in a table of results; with more, each row is scored by columns.
+        rows_a_word: Minimum rows of a batch for each word that is new, where the table has seen several batches.
         groups_at_once: Row groups that must fit into the memory for rows together for Polars' own scan, which decodes many at once.
     """
 
@@ -101,6 +103,8 @@ class Thresholds:
     grouped_rows: int = 1 << 24
     held_rows: int = 1 << 14
     kernel_rows: int = 0
+    table_words: int = 4_096
+    rows_a_word: int = 8
 
 
 THRESHOLDS = Thresholds()

@@ -35,7 +35,7 @@ def test_a_setting_of_the_users_stays(monkeypatch):
 
 
 def test_a_run_that_fails_puts_it_back(monkeypatch):
-    def breaks(*_):
+    def breaks(*_, **__):
         assert os.environ[SETTING]
         raise MemoryError
 

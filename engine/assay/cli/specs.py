@@ -290,13 +290,14 @@ _DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "requi
 
 
 def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
-    from assay.insight.explanation import explanation
+    from assay.insight.explanation import explanation, results_of
 
     checks = [
         {name: value for name, value in entry.items() if value not in (None, [], "", _DEFAULTS.get(name))}
         for entry in explanation(verifier)
     ]
     data = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+    data |= {"results": results} if (results := results_of(verifier)) else {}
     return data if verifier.share is None else data | {"weight": verifier.share.weight}
 
 

@@ -27,7 +27,7 @@ _FEW_ROWS = 5_000
 
 def explanation_document(verifier: "VerifierSpec") -> Document:
     """Return what each check of a verifier, its steps, its golds and its condition compile to."""
-    from assay.insight.explanation import as_written, explanation
+    from assay.insight.explanation import as_written, explanation, results_of
     from assay.spec.check import titled
 
     if verifier.share is None:
@@ -39,6 +39,7 @@ def explanation_document(verifier: "VerifierSpec") -> Document:
         facts = f"  weight {plain(verifier.share.weight)}"
     facts += f"  version {verifier.version}" if verifier.version else ""
     described = [titled(verifier.name, verifier.description)] if verifier.description else []
+    described += [f"results: {results}"] if (results := results_of(verifier)) else []
     rows = []
     for entry in explanation(verifier):
         indent = "  " * entry["depth"]

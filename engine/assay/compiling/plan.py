@@ -15,6 +15,7 @@ from typing import Any, Unpack
 
 import polars as pl
 import polars.selectors as cs
+from polars.exceptions import ColumnNotFoundError
 
 from assay.aggregating.aggregate import RESULTS, labels_of, reward_steps, verdict_exprs, verifier_steps
 from assay.aggregating.columns import (
@@ -63,6 +64,7 @@ from assay.compiling.columns import (
     rows_named,
     unreadable_exprs,
 )
+from assay.compiling.result_table import ResultTable, few_rows, split_at_words
 from assay.compiling.verifiers import verifiers_of_run, warn
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, counted, describe_error
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
@@ -309,7 +311,8 @@ class Plan(Displayed):
         """
         prepare_process()
         frame = opened(rollouts, self.conversions)
-        for layer in self.layers:
+        table = self._open_table
+        for layer in self.layers if table is None else [*table.layers, *self._layers_of_rows]:
             frame = frame.with_columns(layer)
         dtypes = dict(self.schema)
         kept = [self._shown(name, dtypes[name]).alias(output) for output, name in self.passed_through.items()]
@@ -358,7 +361,7 @@ class Plan(Displayed):
             )
             remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            groups = _few_rows(grouped) if self._is_few(rows) else grouped.collect(engine="streaming")
+            groups = few_rows(grouped) if self._is_few(rows) else grouped.collect(engine="streaming")
             if groups.is_empty():
                 continue
             groups = groups.sort("row")
@@ -391,8 +394,8 @@ class Plan(Displayed):
         frame = fitted(rollouts.lazy(), dict(self.schema), self._exact)
         number = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
         if number is not None and self._is_few(number):
-            plan = self._for_few if number <= THRESHOLDS.small_batch else self
-            return _few_rows(plan.lazy(frame, watched=watched))
+            plan = self._for_few if number <= THRESHOLDS.small_batch and self._open_table is None else self
+            return few_rows(plan.lazy(frame, watched=watched))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
@@ -495,20 +498,48 @@ class Plan(Displayed):
     @cached_property
     def layers(self) -> list[list[pl.Expr]]:
         """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
+        return [*self.shared_layers, self._not_scored_layer, *self._layers_of_checks, *self._layers_of_rows]
+
+    @cached_property
+    def table(self) -> ResultTable | None:
+        """The table of the results of checks; None if these do not follow from one column of words."""
+        split = split_at_words(self.shared_layers)
+        if split is None:
+            return None
+        before, words, after = split
+        of_rows = {expr.meta.output_name() for layer in self._layers_of_rows for expr in layer}
+        names = dict.fromkeys([*map(hidden, self.results), *self.watched])
+        try:
+            return ResultTable(
+                [*before, self._not_scored_layer],
+                words,
+                [*after, *self._layers_of_checks],
+                [name for name in names if name not in of_rows],
+            )
+        except ColumnNotFoundError:
+            return None
+
+    @property
+    def _open_table(self) -> ResultTable | None:
+        return self.table if self.table is not None and self.table.is_open else None
+
+    @property
+    def _not_scored_layer(self) -> list[pl.Expr]:
+        return [pl.coalesce(self.not_scored).alias(UNSCORED)]
+
+    @cached_property
+    def _layers_of_checks(self) -> list[list[pl.Expr]]:
         schema = self.read_schema
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
-            *self.shared_layers,
             [expr for verifier in self._evaluated for expr in condition_layer(verifier, schema)],
-            [self._unscored().alias(UNSCORED)],
+            self._also_unscored,
             [expr for first, _ in single for expr in first],
             [*(expr for _, second in single for expr in second), *extra_layer(self._evaluated)],
             *self._group_layers,
             *_side_by_side([verifier_steps(verifier) for verifier in self._evaluated]),
             *_side_by_side([reward_steps(self._evaluated)]),
             verdict_exprs(self._evaluated),
-            [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
-            *self._outcome_layers,
         ]
         return [step for step in steps if step]
 
@@ -534,15 +565,17 @@ class Plan(Displayed):
         first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
         return [*first, *by_completion, *_merged(others)]
 
-    @property
-    def _outcome_layers(self) -> list[list[pl.Expr]]:
+    @cached_property
+    def _layers_of_rows(self) -> list[list[pl.Expr]]:
+        """What rows have beside the results of checks: how long they are, how they ended, what became of them."""
+        length = [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else []
         if not self.finds_outcomes:
-            return []
+            return [length] if length else []
         ended = cut_off_expr(dict(self.schema), partial(as_given, converted=self.conversions))
         ended = pl.lit(None, dtype=pl.Boolean) if ended is None else ended
         columns = {name: pl.col(hidden(name)) for name in (*RESULTS, CUT_OFF)}
         made = outcome_of_row_expr(columns, labels_of(self.verifiers))
-        return [[ended.alias(hidden(CUT_OFF))], [made.alias(hidden(OUTCOME))]]
+        return [[*length, ended.alias(hidden(CUT_OFF))], [made.alias(hidden(OUTCOME))]]
 
     @property
     def _group_layers(self) -> list[list[pl.Expr]]:
@@ -566,12 +599,14 @@ class Plan(Displayed):
         bad += unreadable_exprs(self.conversions, pl.Schema(self.schema), paths, any_role=self.any_role)
         return [*bad, reason]
 
-    def _unscored(self) -> pl.Expr:
+    @property
+    def _also_unscored(self) -> list[pl.Expr]:
+        """Why else a row cannot be scored, by what its checks need; none if they need nothing."""
         pairs = [(verifier, spec) for verifier in self._evaluated for spec in verifier.nodes]
         messages = [message for verifier, spec in pairs for message in unscored_exprs(verifier, spec)]
         without = [none_applies_expr(verifier, applies_expr) for verifier in self._evaluated]
         messages += [pl.when(none).then(pl.lit(NO_CHECK)) for none in without if none is not None]
-        return pl.coalesce(*self.not_scored, *map(one_line_expr, messages))
+        return [pl.coalesce(UNSCORED, *map(one_line_expr, messages)).alias(UNSCORED)] if messages else []
 
     def _check_expressions(self) -> None:
         schema = self.read_schema
@@ -611,17 +646,6 @@ def _score_type(check: Check, schema: pl.Schema) -> Any:
     if not is_elementwise(score, (TEXT,), tried=True):
         raise TypeError(OTHER_ROWS)
     return dtype
-
-
-_COLUMNS_ONLY = pl.QueryOptFlags.none().update(projection_pushdown=True)
-
-
-def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
-    """Compute a few rows in memory, reading the columns that they need.
-
-    NOTE: to optimize the query beyond that would take longer than what it saves.
-    """
-    return frame.collect(engine="in-memory", optimizations=_COLUMNS_ONLY)
 
 
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:

@@ -3,16 +3,19 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.checks.gold_faults import READS_ANSWER
 from assay.checks.golds import GoldCheck
-from assay.errors import counted, did_you_mean, quoted
+from assay.compiling.columns import assumed_columns
+from assay.compiling.plan import Plan
+from assay.errors import counted, did_you_mean, listed, quoted
 from assay.expressions.completion import completion_text
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped
-from assay.names import COMPLETION
+from assay.kernel.library import is_on
+from assay.names import COMPLETION, NATIVE
 from assay.spec.check import CheckSpec, runs_as
 from assay.spec.verifier import VerifierSpec
 from assay.steps.chain import Chain
@@ -25,6 +28,21 @@ from assay.values.references import Reference
 def explanation(verifier: VerifierSpec) -> list[dict[str, Any]]:
     """Return what each check runs as, in spec order; a group before its checks."""
     return [entry for check in verifier.checks for entry in _entries(check, 0)]
+
+
+def results_of(verifier: VerifierSpec) -> str:
+    """Return whether the results of rows come from a table, or why they do not; ``""`` without the kernel, where none do."""
+    if not is_on() or verifier.kind != NATIVE:
+        return ""
+    if _has_table(verifier, verifier.checks):
+        return "from a table, by the answers to all questions about the text"
+    apart = [spec.id for spec in verifier.checks if spec.check is not None and not _has_table(verifier, (spec,))]
+    return f"from columns: {f'{listed(apart)} ask more than the kernel answers' if apart else 'too many facts'}"
+
+
+def _has_table(verifier: VerifierSpec, checks: tuple[CheckSpec, ...]) -> bool:
+    alone = (replace(verifier, checks=checks),)
+    return Plan(alone, tuple(assumed_columns(alone).items())).table is not None
 
 
 def _entries(spec: CheckSpec, depth: int) -> list[dict[str, Any]]:

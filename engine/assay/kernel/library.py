@@ -35,6 +35,9 @@ _PROGRAMS: set[bytes] = set()
 
 _MOST_PROGRAMS = 200
 
+WORDS = "facts-"
+"""Beginning of the names of the lanes of words."""
+
 
 def kernel_state() -> str:
     """Return ``kernel 1``, or ``no kernel`` with the reason.
@@ -176,7 +179,7 @@ def with_words(lanes: Iterable[SharedColumn]) -> list[SharedColumn]:
     answered: dict[Fact, SharedColumn] = {}
     for group in _in_groups(facts):
         # NOTE: the name must tell the facts, as plans on the same rows share columns by name
-        words = SharedColumn(f"facts-{sha256(repr(group).encode()).hexdigest()[:16]}", _settled_words(group))
+        words = SharedColumn(f"{WORDS}{sha256(repr(group).encode()).hexdigest()[:16]}", _settled_words(group))
         answered |= {fact: replace(fact.lane, build=_bit(words, bit), after=(words,)) for bit, fact in enumerate(group)}
     return [answered[lane.fact] if isinstance(lane, FactLane) else lane for lane in given]
 
