@@ -215,7 +215,9 @@ def test_a_file_of_exactly_the_largest_size_is_read(tmp_path):
         ("missing.json", "{}: no such file."),
         ("folder.json", "{}: is a folder."),
         ("folder.json/v.json", "{}: no such file."),
+        ("v" * 5_000, "{}: File name too long."),
     ],
+    ids=lambda value: value[:20],
 )
 def test_a_path_that_cannot_be_read_is_refused_by_name(tmp_path, name, said):
     (tmp_path / "folder.json").mkdir()

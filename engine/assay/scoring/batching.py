@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
@@ -27,7 +26,7 @@ from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
 from assay.options import PlanOptions, settle
 from assay.spec.graders_listing import spec_of_name
-from assay.spec.named import is_registered
+from assay.spec.named import is_path, is_registered
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
@@ -72,7 +71,7 @@ def is_grader(verifiers: object) -> TypeGuard[str]:
     """Return whether a verifier is named by a grader, and neither by a file nor in a registry."""
     if not isinstance(verifiers, str) or verifiers not in GRADERS:
         return False
-    return not Path(verifiers).exists() and not is_registered(verifiers)
+    return not is_path(verifiers) and not is_registered(verifiers)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:

@@ -132,7 +132,7 @@ def listed_specs(folder: Path) -> list[RegisteredSpec]:
 
 def registered(source: str) -> RegisteredSpec | None:
     """Return the spec of a name in the nearest registry; None for a text that can only be the path of a file."""
-    if _is_path(source):
+    if is_path(source):
         return None
     if (folder := nearest_registry()) is not None:
         return registered_in(folder, source)
@@ -147,7 +147,7 @@ def registered(source: str) -> RegisteredSpec | None:
 
 def is_registered(name: str) -> bool:
     """Return whether a text names a spec in the nearest registry."""
-    folder = None if _is_path(name) else nearest_registry()
+    folder = None if is_path(name) else nearest_registry()
     return folder is not None and _find(listed_specs(folder), name) is not None
 
 
@@ -180,7 +180,8 @@ def _find(specs: Sequence[RegisteredSpec], name: str) -> RegisteredSpec | None:
     return versions.get(number if at else next(reversed(versions), ""))
 
 
-def _is_path(text: str) -> bool:
+def is_path(text: str) -> bool:
+    """Return whether a text names a file, be it there or not, and not a registered spec or a grader."""
     # NOTE: those of os.path take what can be no path for a name of nothing
     is_there = os.path.exists(text) and not os.path.isdir(text)  # noqa: PTH110, PTH112
     return is_there or "/" in text or "\\" in text or Path(text).suffix.lower() in FORMATS

@@ -5,6 +5,7 @@ for the others.
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,7 +61,8 @@ def read_document(path: Path) -> SpecDocument:
     if path.suffix.lower() in _OF_ROLLOUTS:
         hint = "The rollouts come first, and the verifier is given with --spec."
         raise SpecError(f"{name}: holds rollouts, by its name, not a verifier.", hint)
-    if path.suffix.lower() not in FORMATS and (path.suffix or path.exists()):
+    # NOTE: that of os.path takes a text that is too long for a path, such as a spec, for a name of nothing
+    if path.suffix.lower() not in FORMATS and (path.suffix or os.path.exists(path)):  # noqa: PTH110
         ending = closest(path.suffix, FORMATS)
         guess = f"Rename it: {shown_path(path.with_suffix(ending))}\n" if ending else ""
         hint = f"{guess}A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
