@@ -68,7 +68,7 @@ lint: $(VENV)/.installed  ## ruff and mypy
 
 docs: $(VENV)/.installed  ## build the site from README.md and docs/ in build/site, with strict links; where Chromium is, see that no screen cuts a page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	ASSAY_SITE=build/site $(BIN)/python -m pytest --quiet tests/peers/test_site.py
+	ASSAY_SITE=build/site $(BIN)/python -m pytest --quiet tests/peers/test_site.py $(SITE_TESTS)
 
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, whose lines replace those in benchmarks/measured.md
 	$(if $(filter ablation,$(MAKECMDGOALS)),$(BIN)/python benchmarks/ablation.py,$(BIN)/python -m pytest --quiet -p no:randomly \
