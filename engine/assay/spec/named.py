@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.checks.graders.table import GRADERS
 from assay.errors import SpecError, did_you_mean, listed, shown_path
 from assay.system.documents import FORMATS
 from assay.system.special_files import likely_file
@@ -140,8 +139,7 @@ def registered(source: str) -> RegisteredSpec | None:
         fact = f"{shown_path(source)}: no such file, and no {FOLDER}/{LOCK} in this folder or above it."
         raise SpecError(fact, likely_file(Path(source)) or "Register a spec by its id: assay verifiers create FILE")
     if hint := _likely_grader(source):
-        nothing = "no such file" if source in GRADERS else "no file, no registered verifier and no grader has this name"
-        raise SpecError(f"{shown_path(source)}: {nothing}.", hint)
+        raise SpecError(f"{shown_path(source)}: no file and no registered verifier has this name.", hint)
     return None
 
 
@@ -169,6 +167,8 @@ def registered_in(folder: Path, name: str) -> RegisteredSpec:
 
 
 def _likely_grader(name: str) -> str:
+    from assay.checks.graders.table import GRADERS  # most runs end without
+
     if name in GRADERS:
         return f"It is a grader: write a spec with the check {{type: grader, name: {name}}}; adapters take its name."
     return did_you_mean(name, GRADERS, cutoff=0.8)

@@ -342,7 +342,7 @@ def test_adapters_take_the_name_of_a_grader(tmp_path, monkeypatch):
     with pytest.raises(assay.SpecError, match="needs the option `pattern`"):
         assay.adapters.row("inspect.answer")
     for name, guess in (("squad.exat", "squad.exact"), ("promptfoo.not_contains", "promptfoo.not-contains")):
-        with pytest.raises(assay.SpecError, match=f"no grader has this name[^`]*Did you mean `{guess}`"):
+        with pytest.raises(assay.SpecError, match=f"no registered verifier has this name[^`]*Did you mean `{guess}`"):
             assay.adapters.row(name)
     with pytest.raises(assay.SpecError, match="no such file"):
         assay.adapters.row("squad.exat.yaml")

@@ -426,7 +426,7 @@ def _fresh():
     [
         ("langdetect.detector_factory", "change_case:english_capital", {}, "pip install 'assay-rollouts[ifeval]'"),
         (
-            "nltk.tokenize.punkt",
+            "nltk",
             "length_constraints:number_sentences",
             {"num_sentences": 1, "relation": "at least"},
             "pip install 'assay-rollouts[ifeval]'",

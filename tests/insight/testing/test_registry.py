@@ -332,7 +332,7 @@ def test_without_a_registry_names_are_explained():
         "trl.acuracy": "Did you mean `trl.accuracy`?",
         "refund": "Did you mean `refund.json`?",
     }.items():
-        with pytest.raises(assay.SpecError, match=r"no such file|no grader has this name") as caught:
+        with pytest.raises(assay.SpecError, match=r"no such file|no registered verifier has this name") as caught:
             assay.load_verifier(name)
         assert caught.value.hint == hint
     with pytest.raises(assay.SpecError, match="It is a grader"):
