@@ -394,7 +394,7 @@ class Plan(Displayed):
         frame = fitted(rollouts.lazy(), dict(self.schema), self._exact)
         number = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
         if number is not None and self._is_few(number):
-            plan = self._for_few if number <= THRESHOLDS.small_batch and self._open_table is None else self
+            plan = self._for_small if number <= THRESHOLDS.small_batch else self
             return few_rows(plan.lazy(frame, watched=watched))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
@@ -467,6 +467,12 @@ class Plan(Displayed):
     def _for_few(self) -> "Plan":
         return replace(self, few=True)
 
+    @property
+    def _for_small(self) -> "Plan":
+        """The plan for a small batch. A table pays from the second one on: to make it takes longer than to score the first."""
+        is_first = "_for_few" not in vars(self)
+        return self._for_few if is_first or self._open_table is None else self
+
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
 
@@ -498,7 +504,7 @@ class Plan(Displayed):
     @cached_property
     def layers(self) -> list[list[pl.Expr]]:
         """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
-        return [*self.shared_layers, self._not_scored_layer, *self._layers_of_checks, *self._layers_of_rows]
+        return [*self.shared_layers, self.not_scored_layer, *self._layers_of_checks, *self._layers_of_rows]
 
     @cached_property
     def table(self) -> ResultTable | None:
@@ -511,7 +517,7 @@ class Plan(Displayed):
         names = dict.fromkeys([*map(hidden, self.results), *self.watched])
         try:
             return ResultTable(
-                [*before, self._not_scored_layer],
+                [*before, self.not_scored_layer],
                 words,
                 [*after, *self._layers_of_checks],
                 [name for name in names if name not in of_rows],
@@ -521,10 +527,11 @@ class Plan(Displayed):
 
     @property
     def _open_table(self) -> ResultTable | None:
-        return self.table if self.table is not None and self.table.is_open else None
+        return self.table if not self.few and self.table is not None and self.table.is_open else None
 
     @property
-    def _not_scored_layer(self) -> list[pl.Expr]:
+    def not_scored_layer(self) -> list[pl.Expr]:
+        """``UNSCORED``: why a row cannot be scored, whatever checks need."""
         return [pl.coalesce(self.not_scored).alias(UNSCORED)]
 
     @cached_property

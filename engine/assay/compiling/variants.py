@@ -91,7 +91,7 @@ class Variants:
         layers = [
             *self._plan.shared_layers,
             condition_layer(self._conditions, self._plan.read_schema),
-            [pl.coalesce(self._plan.not_scored).alias(UNSCORED)],
+            self._plan.not_scored_layer,
             [expr for exprs in scored for expr in exprs if expr.meta.output_name() in kept],
         ]
         for layer in layers:

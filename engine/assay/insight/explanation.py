@@ -37,7 +37,8 @@ def results_of(verifier: VerifierSpec) -> str:
     if _has_table(verifier, verifier.checks):
         return "from a table, by the answers to all questions about the text"
     apart = [spec.id for spec in verifier.checks if spec.check is not None and not _has_table(verifier, (spec,))]
-    return f"from columns: {f'{listed(apart)} ask more than the kernel answers' if apart else 'too many facts'}"
+    verb = "asks" if len(apart) == 1 else "ask"
+    return f"from columns: {f'{listed(apart)} {verb} more than the kernel answers' if apart else 'too many facts'}"
 
 
 def _has_table(verifier: VerifierSpec, checks: tuple[CheckSpec, ...]) -> bool:
