@@ -55,12 +55,14 @@ def _think(text):
     return thoughts.strip() if opened and closed else None
 
 
-def _tag(text):
+def tag(text):
+    """Return what the last answer tag of a text holds; None without one."""
     found = _TAG.findall(text)
     return found[-1].strip() if found else None
 
 
-def _boxed(text):
+def boxed(text):
+    """Return what the last box of a text holds; None without one."""
     _, found, rest = text.rpartition("\\boxed{")
     if not found:
         return None
@@ -116,13 +118,13 @@ def _squad(text):
 
 
 def _normalized(text):
-    part = _tag(text)
+    part = tag(text)
     return None if part is None else _squad(part)
 
 
 def _first_of(text):
     found = re.findall("<result>(.*?)</result>", text, re.DOTALL)
-    return found[-1].strip() if found else _boxed(text)
+    return found[-1].strip() if found else boxed(text)
 
 
 def _mapped(text):
@@ -140,8 +142,8 @@ def _holds_7(step):
 _STEPS = {
     "afterThink": _after_think,
     "think": _think,
-    "tag": _tag,
-    "boxed": _boxed,
+    "tag": tag,
+    "boxed": boxed,
     "after": _after,
     "after, to the end": _rest,
     "line": _line,
@@ -194,14 +196,14 @@ def _any(row):
 
 
 def _same_items(row):
-    items = {item.strip() for item in (_tag(row["completion"]) or "").split(",")} - {""}
+    items = {item.strip() for item in (tag(row["completion"]) or "").split(",")} - {""}
     return items == {gold.strip() for gold in row["golds"]}
 
 
 def _nested(row):
     text = row["completion"]
     lowered = text.lower()
-    answered = _equal(_tag(text), row["answer"]) or _equal(_boxed(text), row["n"])
+    answered = _equal(tag(text), row["answer"]) or _equal(boxed(text), row["n"])
     answered = answered or _is_choice(row, _after_think(text) or "")
     first = row["answer"].lower() in lowered and _is_number(row) and answered
     met = lowered.strip().startswith("<think>") + ("refund" in lowered or "policy" in lowered)
@@ -235,7 +237,7 @@ SCORES = {
     "split": lambda row: "7" in [part.strip() for part in (_after(row["completion"]) or "").split(",")],
     "contains, a column": lambda row: row["answer"].lower() in row["completion"].lower(),
     "contains as written, a column": lambda row: row["answer"] in row["completion"],
-    "starts_with, a column": lambda row: (_tag(row["completion"]) or "").lower().startswith(row["answer"].lower()),
+    "starts_with, a column": lambda row: (tag(row["completion"]) or "").lower().startswith(row["answer"].lower()),
     "equals, a column": lambda row: _equal(_after(row["completion"]), row["n"]),
     "equals by squad, a column": lambda row: _normalized(row["completion"]) == _squad(row["answer"]),
     "number, a column": _is_number,

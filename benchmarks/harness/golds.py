@@ -13,11 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from contenders.language_loop import boxed, tag
+from contenders.spec import parsed
+from harness import generate
 from harness.texts import texts
 
-__all__ = ["CASES", "ROWS", "GoldCase"]
+__all__ = ["CASES", "GoldCase"]
 
-ROWS = 25_000
+ROWS = min(generate.ROWS, 25_000)
 GOLD = {"column": "gold"}
 _WORDS = [
     "refund",
@@ -38,7 +41,6 @@ _WORDS = [
 ]
 _NUMBER = re.compile(r"(?<![0-9A-Za-z_)])[-+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _LETTER = re.compile(r"(?<!\w)([A-D])(?!\w)")
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _SAID = re.compile(r"(?i)the answer is (\S+)")
 
 
@@ -190,18 +192,6 @@ def _share_f1(text: str, gold: list[str]) -> float:
     return 2 * (Counter(items) & Counter(gold)).total() / (len(items) + len(gold))
 
 
-def _boxed(text: str) -> str | None:
-    start = text.rfind(r"\boxed{")
-    if start < 0:
-        return None
-    depth = 0
-    for at in range(start + 6, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if not depth:
-            return text[start + 7 : at]
-    return None
-
-
 def _last(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
     def find(text: str) -> str | None:
         found = pattern.findall(text)
@@ -219,13 +209,6 @@ def _after(text: str) -> str | None:
     return rest.strip() if mark else None
 
 
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return ...
-
-
 _SCHEMA = {
     "type": "object",
     "required": ["answer", "score"],
@@ -241,22 +224,22 @@ def _validator(schema: Any) -> Any:
 
 
 def _fits(text: str, schema: str) -> float:
-    value = _json(text)
+    value = parsed(text)
     return float(value is not ... and _validator(json.loads(schema)).is_valid(value))
 
 
 def _violations(text: str, schema: str) -> str:
-    value = _json(text)
+    value = parsed(text)
     return "" if value is ... else "; ".join(one.message for one in _validator(json.loads(schema)).iter_errors(value))
 
 
 def _equals_json(text: str, gold: str) -> float:
-    value = _json(text)
+    value = parsed(text)
     return float(value is not ... and value == json.loads(gold))
 
 
 def _json_gold(text: str, at: int, rng: random.Random) -> str:
-    value = _json(text)
+    value = parsed(text)
     return json.dumps({"score": at} if value is ... or rng.random() < 0.5 else value)
 
 
@@ -269,9 +252,13 @@ def _similar(text: str, gold: str) -> float:
 # ── cases ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _step_case(step: Any, kind: str, find: Callable[[str], str | None]) -> GoldCase:
-    check = {"type": "equals", "value": GOLD, "caseSensitive": True, "on": [step]}
+def _of_gold(
+    kind: str, columns: Any, score: Callable[..., float], reason: Callable[..., str], **check: Any
+) -> GoldCase:
+    return GoldCase({"value": GOLD, **check}, kind, columns, score, reason)
 
+
+def _step_case(step: Any, kind: str, find: Callable[[str], str | None]) -> GoldCase:
     def gold(text: str, rng: random.Random) -> str:
         return find(text) or f"none {rng.random()}"
 
@@ -279,12 +266,15 @@ def _step_case(step: Any, kind: str, find: Callable[[str], str | None]) -> GoldC
         found = find(text)
         return float(found is not None and found.strip() == gold.strip())
 
-    return GoldCase(check, kind, _half(gold), score, lambda _, gold: f"does not equal {_quoted(gold)}")
+    def reason(_: str, gold: str) -> str:
+        return f"does not equal {_quoted(gold)}"
+
+    return _of_gold(kind, _half(gold), score, reason, type="equals", caseSensitive=True, on=[step])
 
 
 def _phrase_cases(kind: str) -> dict[str, GoldCase]:
     def case(columns: Any, says: str, score: Callable[..., float], **check: Any) -> GoldCase:
-        return GoldCase({"value": GOLD, **check}, kind, columns, score, lambda _, gold: f"{says} {gold!r}")
+        return _of_gold(kind, columns, score, lambda _, gold: f"{says} {gold!r}", **check)
 
     return {
         "equals": case(
@@ -310,7 +300,7 @@ def _phrase_cases(kind: str) -> dict[str, GoldCase]:
             _PIECE, "contains", lambda text, gold: float(gold.lower() not in text.lower()), type="not_contains"
         ),
         "contains_any": case(_PIECES, "contains none of", _has_any, type="contains_any"),
-        "contains_all": GoldCase({"type": "contains_all", "value": GOLD}, kind, _PIECES, _has_all, _missing),
+        "contains_all": _of_gold(kind, _PIECES, _has_all, _missing, type="contains_all"),
         "starts_with": case(
             _BEGIN,
             "does not start with",
@@ -333,8 +323,10 @@ def _phrase_cases(kind: str) -> dict[str, GoldCase]:
 
 
 def _list_case(how: str, score: Callable[..., float]) -> GoldCase:
-    check = {"type": "list_equals", "value": GOLD, "as": how}
-    return GoldCase(check, "list", _ITEMS, score, lambda _, gold: f"does not have the items {', '.join(gold)} ({how})")
+    check = {"type": "list_equals", "as": how}
+    return _of_gold(
+        "list", _ITEMS, score, lambda _, gold: f"does not have the items {', '.join(gold)} ({how})", **check
+    )
 
 
 def _number_reason(text: str, *expected: Any) -> str:
@@ -342,8 +334,8 @@ def _number_reason(text: str, *expected: Any) -> str:
 
 
 _OTHERS = {
-    "number": GoldCase({"type": "number", "value": GOLD}, "solution", _VALUE, _is_number, _number_reason),
-    "number, a few words": GoldCase({"type": "number", "value": GOLD}, "short", _VALUE, _is_number, _number_reason),
+    "number": _of_gold("solution", _VALUE, _is_number, _number_reason, type="number"),
+    "number, a few words": _of_gold("short", _VALUE, _is_number, _number_reason, type="number"),
     "number_range, bounds from columns": GoldCase(
         {"type": "number_range", "min": {"column": "low"}, "max": {"column": "high"}},
         "solution",
@@ -358,43 +350,40 @@ _OTHERS = {
         lambda text, low, high: float(low <= len(text.split()) <= high),
         lambda text, *bounds: f"number of words: {len(text.split())}, expected {bounds}",
     ),
-    "choice": GoldCase(
-        {"type": "choice", "value": GOLD},
-        "solution",
-        _LETTERS,
-        _is_choice,
-        lambda text, gold: f"the choice is not {gold}",
-    ),
+    "choice": _of_gold("solution", _LETTERS, _is_choice, lambda text, gold: f"the choice is not {gold}", type="choice"),
     "regex": GoldCase(
         {"type": "regex", "pattern": GOLD},
         "think",
         _PATTERN,
         lambda text, gold: float(re.search(gold, text) is not None),
         lambda _, gold: f"does not match the pattern {_quoted(gold)}",
-        rows=2_500,
+        rows=min(ROWS, 2_500),
     ),
     "list_equals": _list_case("list", lambda text, gold: float(_items(text) == gold)),
     "list_equals, set": _list_case("set", lambda text, gold: float({*_items(text)} == {*gold})),
     "list_equals, multiset": _list_case("multiset", lambda text, gold: float(Counter(_items(text)) == Counter(gold))),
     "list_equals, f1": _list_case("f1", _share_f1),
-    "similarity": GoldCase(
-        {"type": "similarity", "value": GOLD},
+    "similarity": _of_gold(
         "short",
         _WHOLE,
         _similar,
         lambda text, gold: f"similarity {_similar(text, gold):.2f} to {gold!r}",
+        type="similarity",
     ),
     "json_schema": GoldCase(
-        {"type": "json_schema", "schema": {"column": "schema"}}, "json", _JSON_SCHEMA, _fits, _violations, rows=10_000
+        {"type": "json_schema", "schema": {"column": "schema"}},
+        "json",
+        _JSON_SCHEMA,
+        _fits,
+        _violations,
+        rows=min(ROWS, 10_000),
     ),
-    "json_match": GoldCase(
-        {"type": "json_match", "value": GOLD}, "json", {"gold": _json_gold}, _equals_json, lambda *_: "differs"
-    ),
+    "json_match": _of_gold("json", {"gold": _json_gold}, _equals_json, lambda *_: "differs", type="json_match"),
 }
 _STEPS = {
-    "boxed": ("boxed", "solution", _boxed),
+    "boxed": ("boxed", "solution", boxed),
     "line": ({"line": "last"}, "chat", _last_line),
-    "tag": ({"tag": "answer"}, "think", _last(_TAG)),
+    "tag": ({"tag": "answer"}, "think", tag),
     "after": ({"after": "####"}, "solution", _after),
     "regex": ({"regex": r"(?i)the answer is (\S+)"}, "solution", _last(_SAID)),
     "number": ("number", "solution", last_number),

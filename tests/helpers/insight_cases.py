@@ -1,31 +1,19 @@
 """Worked cases of what ``assay.insight`` computes: they are not part of the project."""
 
-import json
-from functools import cache
 from types import SimpleNamespace
 
 import polars as pl
-import pytest
-from cases import DATA
+from worked_cases import worked
 
 from assay.insight.diffing import comparing_again
 from assay.writing.digests import ContentDigest
 
 __all__ = ["content_of", "golden", "golden_rows", "rescored"]
 
-GOLDENS = DATA / "insight_goldens.json"
-
-
-@cache
-def _cases():
-    return json.loads(GOLDENS.read_text("utf-8"))["cases"]
-
 
 def golden(name):
     """A worked case: its ``input``, what to ``expect``, and the ``tolerance``, 0 if it is exact; skips where there are none."""
-    if not GOLDENS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    case = _cases()[name]
+    case = worked("insight", "cases", name)
     tolerance = 0 if case["tolerance"] == "exact" else case["tolerance"]
     return SimpleNamespace(input=case["input"], expect=case["expect"], tolerance=tolerance)
 

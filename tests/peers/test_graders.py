@@ -1,6 +1,5 @@
 """Graders against the real functions, on inputs that are drawn: recombined and changed texts and golds of the goldens."""
 
-import importlib.metadata
 import json
 import random
 import unicodedata
@@ -11,6 +10,7 @@ from real_graders import NO_FUNCTION, REAL, ROW
 
 import assay
 from assay.checks.graders.table import GRADERS
+from assay.checks.libraries import versions
 
 
 def gold_changed(gold, draw):
@@ -60,14 +60,6 @@ def named(entry):
     return f"{entry['name']} {json.dumps(entry['options'])}"
 
 
-def installed(distribution):
-    try:
-        importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def nltk_decides(row):
     """Whether words are counted in a text with combining marks: from nltk 3.10 on, they do not end a word."""
     counted = "length_constraints:number_words" in row.get("instruction_id_list", ())
@@ -81,7 +73,7 @@ ENTRIES = [entry for entry in goldens()["graders"] if entry["name"] in REAL]
 @pytest.mark.filterwarnings("ignore")
 def test_the_real_function_gives_the_same(entry):
     distribution, real = REAL[entry["name"]]
-    if not installed(distribution):
+    if versions([distribution])[distribution] is None:
         pytest.skip(f"{distribution} is not installed")
     draw = random.Random(f"{named(entry)} {entry['pool']} {entry['gold']}")
     rows = [*drawn(entry, draw)]

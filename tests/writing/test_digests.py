@@ -1,15 +1,14 @@
 """Digests of a result's content: the worked case, and that they depend on the content alone."""
 
 import itertools
-import json
 import random
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import polars as pl
 import pytest
-from cases import DATA
 from insight_cases import content_of
+from worked_cases import worked
 
 import assay
 from assay.writing.digests import root_of
@@ -46,10 +45,7 @@ def column(name):
 
 
 def test_the_worked_case():
-    path = DATA / "insight_goldens.json"
-    if not path.exists():
-        pytest.skip(f"the worked cases are not there: {path}")
-    case = json.loads(path.read_text("utf-8"))["cases"]["verify.digest"]
+    case = worked("insight", "cases", "verify.digest")
     columns = [
         pl.Series(name, cells, dtype=getattr(pl, kind), strict=False) for name, kind, cells in case["input"]["columns"]
     ]

@@ -5,7 +5,7 @@ import json
 import sys
 
 import pytest
-from cases import DATA
+from worked_cases import to_try
 
 import assay
 from assay.checks.graders.table import GRADERS
@@ -13,8 +13,7 @@ from assay.insight.evidence.spans import KINDS
 from assay.spec.graders_listing import fragment_of, variants
 from assay.testing import hostile_texts
 
-GOLDENS = DATA / "view_goldens.json"
-CASES = json.loads(GOLDENS.read_text("utf-8"))["evidence"] if GOLDENS.exists() else []
+CASES = to_try("view", "evidence")
 
 
 def evidence(check, completion="", **columns):

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from cases import DATA
+from worked_cases import to_try
 
 from assay.insight.evidence.reader import readers_of
 from assay.spec.verifier import load_verifier
 
-GOLDENS = DATA / "view_goldens.json"
-CASES = json.loads(GOLDENS.read_text("utf-8"))["evidence"] if GOLDENS.exists() else []
+CASES = to_try("view", "evidence")
 
 
 def readers(*checks):

@@ -1,15 +1,12 @@
 """How what a check read relates to what it expected."""
 
-import json
-
 import pytest
-from cases import DATA
+from worked_cases import to_try
 
 from assay.insight.evidence.relations import RELATIONS, bounded, near, occurrences, unwrapped
 from assay.testing import hostile_texts
 
-GOLDENS = DATA / "view_goldens.json"
-CASES = json.loads(GOLDENS.read_text("utf-8"))["relations"] if GOLDENS.exists() else []
+CASES = to_try("view", "relations")
 
 
 @pytest.mark.skipif(not CASES, reason="the goldens are not part of the project")

@@ -5,7 +5,7 @@ from functools import cache
 
 import polars as pl
 import pytest
-from cases import DATA
+from worked_cases import to_try, worked
 
 import assay
 from assay.insight.findings.find import KINDS, found_in_summary
@@ -13,25 +13,18 @@ from assay.insight.findings.limits import LEVELS, MOST_FINDINGS
 from assay.insight.results import open_result, result_of
 from assay.testing import hostile_texts
 
-GOLDENS = DATA / "view_goldens.json"
-
-
-@cache
-def goldens():
-    return json.loads(GOLDENS.read_text("utf-8")) if GOLDENS.exists() else {"findings": []}
-
 
 @cache
 def make():
     names = {}
-    exec(goldens()["generator"], names)  # noqa: S102  (ours, beside the worked cases)
+    exec(worked("view", "generator"), names)  # noqa: S102  (ours, beside the worked cases)
     return names["make"]
 
 
-CASES = {case["name"]: case for case in goldens()["findings"]}
+CASES = {case["name"]: case for case in to_try("view", "findings")}
 
 
-@pytest.mark.skipif(not CASES, reason=f"the worked cases are not there: {GOLDENS}")
+@pytest.mark.skipif(not CASES, reason="the worked cases are not there")
 @pytest.mark.parametrize("name", CASES)
 def test_worked_cases(name, tmp_path):
     case = CASES[name]

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 
 import polars as pl
 import pytest
@@ -34,9 +35,14 @@ def wrong(found, kind):
     return {case["form"]: case["completion"] for case in found.smallest if case["class"] == kind}
 
 
+@cache
+def worked_and_forged():
+    return [(case, assay.forge(case["spec"], case["golds"])) for case in worked("verifiers", "b")]
+
+
 def test_worked_cases():
-    for case in worked("verifiers", "b"):
-        cases = assay.forge(case["spec"], case["golds"]).cases
+    for case, found in worked_and_forged():
+        cases = found.cases
         names = ("check", *FIELDS) if case["cases"][0]["score"] is not None else ("check", *FIELDS[:-1])
         made = [{name: entry[name] for name in names} for entry in cases]
         assert made == [{name: entry[name] for name in names} for entry in case["cases"]]
@@ -58,8 +64,8 @@ def test_worked_rates():
         for spec in worked("verifiers", "b")
         for case in spec["cases"]
     }
-    for spec in worked("verifiers", "b"):
-        for rate in assay.forge(spec["spec"], spec["golds"]).rates:
+    for _, found in worked_and_forged():
+        for rate in found.rates:
             sums = cases[rate["check"], rate["class"], rate["form"]]
             sums[:] = [sums[0] + rate["wrong"], sums[1] + rate["of"], rate]
     for name, classes in worked("verifiers", "b_rates").items():

@@ -1,7 +1,6 @@
 """Advantages as trainers compute them: what the packages' own functions return, what holds for all, and formulas of their options."""
 
 import itertools
-import json
 import math
 import random
 import struct
@@ -9,13 +8,12 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from cases import DATA, sized
+from cases import sized
+from worked_cases import worked
 
 import assay
 from assay.errors import UsageError
 from assay.insight.training.estimators import ESTIMATORS
-
-GOLDENS = DATA / "advantage_goldens.json"
 
 LEFT_OUT = "an unscored row is left out; in the package it makes its group, or all, NaN"
 NO_VALUE = "the package refuses a group of one row; here it has no advantage"
@@ -89,9 +87,7 @@ def ulps(a, b):
 
 
 def golden_cases():
-    if not GOLDENS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    return [case for case in json.loads(GOLDENS.read_text("utf-8"))["goldens"] if "estimator" in case]
+    return [case for case in worked("advantage", "goldens") if "estimator" in case]
 
 
 def test_the_advantages_of_the_packages_own_functions():

@@ -1,16 +1,13 @@
 """Dynamic sampling: which groups trainers keep."""
 
 import ast
-import json
 
 import polars as pl
 import pytest
-from cases import DATA
+from worked_cases import worked
 
 import assay
 from assay.errors import UsageError
-
-GOLDENS = DATA / "advantage_goldens.json"
 
 
 def kept(rewards, like):
@@ -19,9 +16,7 @@ def kept(rewards, like):
 
 
 def test_the_groups_that_the_packages_keep():
-    if not GOLDENS.exists():
-        pytest.skip(f"the worked cases are not there: {GOLDENS}")
-    cases = [case for case in json.loads(GOLDENS.read_text("utf-8"))["goldens"] if "filter" in case.get("kind", "")]
+    cases = [case for case in worked("advantage", "goldens") if "filter" in case.get("kind", "")]
     assert [case["package"] for case in cases] == ["openrlhf", "skyrl", "skyrl", "verl"]
     for case in cases:
         if case["package"] == "skyrl":

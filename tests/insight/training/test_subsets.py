@@ -1,14 +1,14 @@
 """Means over subsets: worked cases, and enumeration."""
 
 import itertools
-import json
 import math
 import random
 from fractions import Fraction
 
 import pytest
-from cases import DATA, sized
+from cases import sized
 from insight_cases import golden
+from worked_cases import worked
 
 from assay.insight.training.subsets import best_weights, g_pass_at_k, leader_shares, mg_pass_at_k, pass_at_k, pass_hat_k
 
@@ -60,10 +60,7 @@ def test_the_published_definitions():
 
 
 def published():
-    path = DATA / "advantage_goldens.json"
-    if not path.exists():
-        pytest.skip(f"the worked cases are not there: {path}")
-    return json.loads(path.read_text("utf-8"))["goldens"]
+    return worked("advantage", "goldens")
 
 
 BY_FUNCTION = {"PassAtK.pass_at_k": pass_at_k, "pass_at": pass_at_k, "pass_k": pass_hat_k}
