@@ -11,6 +11,8 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from assay.kernel.library import kernel_state
+
 __all__ = [
     "HEADS",
     "Goal",
@@ -157,7 +159,7 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     versions = [f"CPython {platform.python_version()}", *(f"{name} {_version(name)}" for name in _PEERS)]
-    return f"{_processor()}, {cores} cores, {memory:.0f} GB, {platform.system()} · {', '.join([*versions, _node()])}"
+    return f"{_processor()}, {cores} cores, {memory:.0f} GB, {platform.system()} · {', '.join([*versions, kernel_state(), _node()])}"
 
 
 def _version(name: str) -> str:
