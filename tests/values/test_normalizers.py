@@ -70,6 +70,7 @@ def test_what_they_make_of_a_text():
         ({"lmEval": {"regexes_to_ignore": ["B"], "ignore_case": True}}, "aBb", "ab"),
         ({"lmEval": {"ignorePunctuation": True}}, "A-b 1!", "Ab 1"),
         ({"lmEval": {"ignoreNumbers": True}}, "A1٣", "A٣"),
+        ({"lmEval": {"regexesToIgnore": [",", r"\.$"]}}, "a" * 1000 + ".\0", "a" * 1000),
         (LM_EVAL, "So 1,2 #### Two!", "two"),
     ]:
         assert normalizer(spec)(text) == result

@@ -100,7 +100,8 @@ class _LmEval:
     def __call__(self, value: str) -> str:
         for pattern in self.patterns:
             if len(value) <= _SHORT or search(pattern.pattern, value):
-                value = pattern.sub("", value).rstrip("\0")
+                value = pattern.sub("", value)
+            value = value.rstrip("\0")
         value = value.lower() if "ignoreCase" in self.ignored else value
         value = value.translate(NO_PUNCTUATION) if "ignorePunctuation" in self.ignored else value
         value = value.translate(NO_DIGITS) if "ignoreNumbers" in self.ignored else value

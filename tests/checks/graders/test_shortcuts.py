@@ -29,6 +29,16 @@ def test_a_letter_of_mmlu_is_what_a_search_for_each_word_finds(text):
     assert openai.mmlu(text, "B", {}) == expected
 
 
+@pytest.mark.parametrize(
+    "letters", ["\u0623\u0628\u062c\u062f", "\u0985\u09ac\u09a1\u09a2", "\uff21\uff22\uff23\uff24"]
+)
+def test_letters_of_other_scripts_are_those_of_mmlu(letters):
+    assert [openai.mmlu(f"Answer: {letter}", latin, {})[0] for letter, latin in zip(letters, "ABCD", strict=True)] == [
+        1.0
+    ] * 4
+    assert [openai.mmlu(f"Answer: {letter}", "E", {})[0] for letter in letters] == [0.0] * 4
+
+
 def test_a_word_for_answer_beyond_ascii_matches_no_text_within():
     ascii_text = "".join(map(chr, range(128)))
     beyond = {character for word in MMLU_WORDS for character in word if not character.isascii()}

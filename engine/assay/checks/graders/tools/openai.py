@@ -54,7 +54,14 @@ _WORDS = tuple((word.isascii(), re.compile(f"(?i){word}{MMLU_LETTER}")) for word
 _MARKED = re.compile(f"(?i)[{''.join(dict.fromkeys(word[-1] for word in MMLU_WORDS))}]{MMLU_LETTER}")
 """How each word ends, and the letter: without it none is searched for."""
 _LATIN = {
-    letter: latin for latin, letters in zip("ABCD", ("أঅＡ", "بবＢ", "جডＣ", "দঢＤ"), strict=True) for letter in letters
+    letter: latin
+    for latin, letters in {  # of Arabic, of Bengali, wide: in numbers, as some look alike
+        "A": "\u0623\u0985\uff21",
+        "B": "\u0628\u09ac\uff22",
+        "C": "\u062c\u09a1\uff23",
+        "D": "\u062f\u09a2\uff24",
+    }.items()
+    for letter in letters
 }
 
 
