@@ -1,5 +1,6 @@
 """Checks that ask whether a number of the text lies within bounds: of the spec, or each row's own from columns."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
@@ -25,6 +26,17 @@ class BoundedCheck(Check, ABC):
 
     asks: ClassVar[Mapping[str, str]]
 
+    @property
+    def bounds(self) -> tuple[tuple[str, float], ...]:
+        """Words for each bound, and the bound."""
+        bounds = ((words, getattr(self.params, name)) for name, words in self.asks.items())
+        return tuple((words, bound) for words, bound in bounds if bound is not None)
+
+    @property
+    def shown(self) -> str:
+        """The bounds for reasons."""
+        return " and ".join(f"{words} {bound}" for words, bound in self.bounds)
+
     @abstractmethod
     def compare_bounds(self, bounds: Mapping[str, Bound]) -> Columns | None:
         """Return the outcomes for bounds in place of these params; None if Python has to score each row."""
@@ -36,7 +48,7 @@ class BoundedCheck(Check, ABC):
 
     def holds(self, number: pl.Expr, bounds: Mapping[str, Bound]) -> pl.Expr:
         """Return whether a number lies within bounds; false for null."""
-        each = (_HOLDS[self.asks[name]](number.cast(pl.Float64), bound.value) for name, bound in bounds.items())
+        each = (HOLDS[self.asks[name]](number.cast(pl.Float64), bound.value) for name, bound in bounds.items())
         return pl.all_horizontal(each).fill_null(value=False)
 
     def shown_bounds(self, bounds: Mapping[str, Bound]) -> pl.Expr:
@@ -45,4 +57,5 @@ class BoundedCheck(Check, ABC):
         return pl.concat_str(each, separator=" and ")
 
 
-_HOLDS = {"at least": pl.Expr.ge, "at most": pl.Expr.le, "exactly": pl.Expr.eq}
+HOLDS = {"at least": operator.ge, "at most": operator.le, "exactly": operator.eq}
+"""How a number, or a column of numbers, compares with a bound."""

@@ -665,7 +665,7 @@ def _of_distinct(function: Callable[[list[Any]], pl.Series]) -> Callable[[pl.Ser
     return results
 
 
-def texts_of_rows(rows: pl.Expr, function: Callable[[Row], str]) -> pl.Expr:
+def texts_of_rows(rows: pl.Expr, function: Callable[[Row], str | None]) -> pl.Expr:
     """Return a text for each row of a struct, of a function that is called once for each distinct row; null where the row is null."""
 
     def texts(rows: pl.Series) -> pl.Series:

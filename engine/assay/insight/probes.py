@@ -16,7 +16,7 @@ from assay.expressions.mixed import untyped, without_nulls
 from assay.functions.request import verifier_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, VERIFIER
 from assay.spec.verifier import CheckSpec, VerifierSpec
-from assay.values.references import gold_text
+from assay.values.references import as_list, gold_text
 
 _PHRASES = {
     "contains": "value",
@@ -106,7 +106,7 @@ def _param(spec: CheckSpec, name: str) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    values = value if isinstance(value, list) else [value]
+    values = as_list(value)
     return [text for text in values if isinstance(text, str) and text]
 
 

@@ -13,7 +13,7 @@ from assay.spec.verifier import VerifierSpec
 from assay.testing import hostile_texts
 from assay.values.column import STRUCTURED
 from assay.values.paths import Path
-from assay.values.references import Reference
+from assay.values.references import Reference, as_list
 
 _TEXTS = ("42", "A", "refund", "yes, a refund", "#### 1,200", "", "a, b", '{"a": 1}')
 _NUMBERS = (0, 1, 2, 5, 42)
@@ -88,7 +88,7 @@ def _pool(spec: CheckSpec, field: str, reference: Reference) -> Sequence[Any]:
         return ('["a", "42"]', "[]")
     if field == "when":  # values for which the condition holds
         operand = None if spec.when is None else spec.when.operand
-        operands = operand if isinstance(operand, list) else [operand]
+        operands = as_list(operand)
         kind = type(operands[0])
         return [value for value in operands if isinstance(value, str | int | float) and type(value) is kind] or _TEXTS
     if reference.is_template or field == "on":

@@ -22,7 +22,7 @@ from assay.steps.sources import SOURCES, Source
 from assay.steps.subject import Subject
 from assay.system.documents import Place, named
 from assay.values.params import takes_objects
-from assay.values.references import Reference, is_reference, read_reference
+from assay.values.references import Reference, as_list, is_reference, read_reference
 
 SOURCE_NAMES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
 """The sources by every name that specs may use."""
@@ -36,7 +36,7 @@ _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 
 def read_subject(reader: FieldReader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
     """Return what `on` names, None for the completion's text; and the same in canonical form."""
-    items = data if isinstance(data, list) else [data]
+    items = as_list(data)
     place = path if not isinstance(data, list) else (*path, 0)
     source, outline, first = _source(reader, items[0], place) if items else (None, None, 0)
     rest = items[first:] if isinstance(data, list) or first else data
@@ -58,7 +58,7 @@ def _source(reader: FieldReader, item: Any, path: Place) -> tuple[Source | None,
 
 def read_chain(reader: FieldReader, data: Any, path: Place, first: int = 0) -> Chain:
     """Return the steps that data describes."""
-    items = data if isinstance(data, list) else [data]
+    items = as_list(data)
     misplaced = [
         at for at, item in enumerate(items) if is_reference(item) or (isinstance(item, str) and item in SOURCE_NAMES)
     ]

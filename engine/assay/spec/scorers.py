@@ -18,6 +18,7 @@ from assay.names import IN_PROCESS, NATIVE, ROW_VERIFIER
 from assay.spec.fields import FieldReader
 from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place, named
+from assay.values.references import as_list
 
 
 def by_class(reader: FieldReader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
@@ -166,7 +167,7 @@ def _function(reader: FieldReader, name: str, fields: Mapping[str, Any], path: P
     outline: dict[str, Any] = {"name": name}
     if fields.get("expected") is not None:
         expected = resolvable(reader, fields["expected"], (*path, "expected"))
-        golds = expected if isinstance(expected, list) else [expected]
+        golds = as_list(expected)
         outline["expected"] = outline_of(expected)
         if not any(gold is not None for gold in golds):
             reader.problem((*path, "expected"), "the list has no expected value")

@@ -25,7 +25,6 @@ from assay.expressions.shared_columns import (
     exactly,
     once,
     row_of,
-    rowwise,
     text,
 )
 from assay.steps.base import Step
@@ -187,7 +186,7 @@ class RowGrader(GraderCheck):
             if not names:
                 why = self._why({})
                 return lane.col.struct.field("missing") if why is None else pl.lit(why)
-            whys = rowwise(row_of(map(exactly, names)), self._why, pl.String)
+            whys = texts_of_rows(row_of(map(exactly, names)), self._why)
             return pl.coalesce(whys, lane.col.struct.field("missing"))
 
         lane = SharedColumn(f"grader:{given}", build)
@@ -336,10 +335,7 @@ class FragmentGolds(Fragment, GoldCheck):
         return encodable(f"{self.grader.name}: {quoted(value)} {relation} {shown(self._shown_golds(row))}")
 
     def _shown_golds(self, row: Row) -> list[Any]:
-        golds: list[Any] = []
-        for gold in self.brought.stepped(row):
-            golds += as_list(gold)
-        return golds
+        return [item for gold in self.brought.stepped(row) for item in as_list(gold)]
 
     def columns(self) -> Columns:
         with columns_read() as lanes:

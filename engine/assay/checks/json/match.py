@@ -117,8 +117,8 @@ class JsonMatch(PairCheck):
         parsed = json_value(value)
         if parsed is NOT_JSON:
             return 0.0, not_json(value)
-        expected = _expected(gold, self._ignored)
-        if _is_same(without(parsed, self._ignored), expected, value + gold):
+        parsed, expected = without(parsed, self._ignored), _expected(gold, self._ignored)
+        if _is_same(parsed, expected, value + gold):
             return 1.0, ""
         how = self.params.score
         counts, extra = how != "equal", how in ("equal", "f1")

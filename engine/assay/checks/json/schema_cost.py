@@ -104,6 +104,7 @@ class SchemaCost:
         unique: Whether values have to differ.
         choices: Whether there are alternatives, each of which has violations of its own.
         size: Approximate bytes of the compiled schema.
+        is_rough: Whether ``cost_of`` may give less.
     """
 
     compiles: bool
@@ -113,6 +114,7 @@ class SchemaCost:
     unique: bool = False
     choices: bool = False
     size: int = 0
+    is_rough: bool = False
 
     def is_small(self, text: str, most: int = STEPS) -> bool:
         """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
@@ -139,7 +141,7 @@ def cost_of_text(text: str) -> SchemaCost | None:
         return None
     # each character is a step at most; within the options of `enum`, which ``json.dumps`` writes with spaces and all digits, four
     work = _Work(steps=_ENUM_STEPS * len(text) if '"enum"' in text else len(text), chain=schemas)
-    return SchemaCost(compiles=True, paths=work, size=1_000 * schemas)
+    return SchemaCost(compiles=True, paths=work, size=1_000 * schemas, is_rough=True)
 
 
 def cost_of(schema: Any) -> SchemaCost:

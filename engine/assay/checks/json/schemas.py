@@ -77,11 +77,13 @@ class Schema:
     @cached_property
     def cost(self) -> SchemaCost:
         """The bound that decides what is evaluated here, and how far: ``bound`` may be above it."""
-        return cost_of(json_value(self.text))
+        return cost_of(json_value(self.text)) if self.bound.is_rough else self.bound
 
     def is_small(self, text: str, most: int = STEPS) -> bool:
         """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
-        return self.validator is not None and (self.bound.is_small(text, most) or self.cost.is_small(text, most))
+        if self.validator is None:
+            return False
+        return self.bound.is_small(text, most) or (self.bound.is_rough and self.cost.is_small(text, most))
 
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does."""

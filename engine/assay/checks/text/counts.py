@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits
-from assay.checks.bounds import Bound, BoundedCheck
+from assay.checks.bounds import HOLDS, Bound, BoundedCheck
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
 from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
@@ -165,12 +165,6 @@ class CountOf(BoundedCheck):
         return _phrase_count(of["text"], case_sensitive=of.get("caseSensitive", of.get("case_sensitive", False)))
 
     @property
-    def bounds(self) -> tuple[tuple[str, float], ...]:
-        """Words for each bound, and the bound."""
-        bounds = ((words, getattr(self.params, name)) for name, words in self.asks.items())
-        return tuple((words, bound) for words, bound in bounds if bound is not None)
-
-    @property
     def _pattern(self) -> Matches | None:
         """The pattern whose matches count; None if something else does."""
         of = self.params.of
@@ -178,7 +172,7 @@ class CountOf(BoundedCheck):
 
     def row(self, row: Row) -> float:
         number = self.counted.row(row["completion"])
-        return float(number is not None and all(_HOLDS[words](number, bound) for words, bound in self.bounds))
+        return float(number is not None and all(HOLDS[words](number, bound) for words, bound in self.bounds))
 
     def columns(self) -> Columns:
         counted = self._counted.col
@@ -204,10 +198,6 @@ class CountOf(BoundedCheck):
         score = pl.when(text().is_not_null()).then(self.holds(number, bounds))
         return Columns(score, pl.coalesce(self._reason(number, self.shown_bounds(bounds)), pl.lit(_UNCOUNTED)))
 
-    @property
-    def shown(self) -> str:
-        return " and ".join(f"{words} {bound}" for words, bound in self.bounds)
-
     def reason(self, row: Row) -> str:
         number = self.counted.row(row["completion"])
         return _UNCOUNTED if number is None else f"number of {self.counted.noun}: {number}, expected {self.shown}"
@@ -224,11 +214,6 @@ class CountOf(BoundedCheck):
 
 
 _UNCOUNTED = "the output is not a JSON list or object"
-_HOLDS: dict[str, Callable[[int, float], bool]] = {
-    "at least": lambda number, bound: number >= bound,
-    "at most": lambda number, bound: number <= bound,
-    "exactly": lambda number, bound: number == bound,
-}
 
 
 def _within_int64(bound: float) -> int:

@@ -262,7 +262,10 @@ class ListEquals(GoldCompared):
         return items if self.params.normalize is None else [*map(normalizer(self.params.normalize), items)]
 
     def score(self, value: str | list[str], gold: str | list[str]) -> float:
-        items, golds, how = self.items(value), self.items(gold), self.params.as_
+        return self._score(self.items(value), self.items(gold))
+
+    def _score(self, items: list[str], golds: list[str]) -> float:
+        how = self.params.as_
         if how == "list":
             return float(items == golds)
         if how == "set":
@@ -288,7 +291,8 @@ class ListEquals(GoldCompared):
             return (form(text()) == form(gold)).cast(pl.Float64)
         written = "".join(gold)
         if self.params.as_ not in _FORMS or encodable(written) != written:  # columns have no lone surrogates
-            return rowwise(text(), partial(self.score, gold=gold), pl.Float64)
+            golds = self.items(gold)
+            return rowwise(text(), lambda value: self._score(self.items(value), golds), pl.Float64)
         literal = pl.Series([gold], dtype=pl.String if isinstance(gold, str) else pl.List(pl.String))
         return (form(text()) == pl.lit(self._form(literal))).cast(pl.Float64)
 

@@ -202,11 +202,6 @@ class NumberRange(BoundedCheck):
     def reason_expr(self) -> pl.Expr:
         return _expected_expr(pl.lit(self.shown))
 
-    @property
-    def shown(self) -> str:
-        bounds = ((words, getattr(self.params, name)) for name, words in self.asks.items())
-        return " and ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
-
 
 def _bound(value: float, towards: float) -> float:
     """Return the nearest float on a side of a number, which may be an integer of any size: what Python compares with."""

@@ -9,6 +9,7 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import calls_of, parsed_calls, requested_call
 from assay.system.cache import cached_within
 from assay.system.documents import named
+from assay.values.references import as_list
 
 TOOLS = "tools"
 """Column with the functions of each row."""
@@ -44,7 +45,7 @@ def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
     gold = loads(gold) if isinstance(gold, str) else gold
     if gold is NOT_JSON:
         raise ValueError("the expected calls are not JSON")
-    return tuple(map(_call, gold if isinstance(gold, list) else [gold]))
+    return tuple(map(_call, as_list(gold)))
 
 
 def _call(item: Any) -> ExpectedCall:
@@ -75,7 +76,7 @@ def expected_names(gold: Any) -> tuple[str, ...]:
         gold = loads(gold)
         if gold is NOT_JSON:
             raise ValueError("the expected names are neither JSON nor names with commas between them")
-    items = gold if isinstance(gold, list) else [gold]
+    items = as_list(gold)
     return _stripped(item if isinstance(item, str) else _call(item).name for item in items)
 
 

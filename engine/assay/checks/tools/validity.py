@@ -14,6 +14,7 @@ from assay.checks.tools.equality import listed_names, name_text, shown
 from assay.checks.tools.golds import CACHE_BYTES, TOOLS, bytes_of, function_docs
 from assay.steps.tool_calls.calls import Call
 from assay.system.cache import cached_within
+from assay.values.references import as_list
 
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 """Types of BFCL and what JSON Schema calls them."""
@@ -95,7 +96,7 @@ def _json_schema_text(text: str) -> str:
             stack += [(inner, False) for inner in value]
         elif isinstance(value, dict):
             kind = None if is_properties else value.get("type")
-            given = kind if isinstance(kind, list) else [kind]
+            given = as_list(kind)
             kinds = [_TYPES.get(item.lower(), item.lower()) for item in given if isinstance(item, str)]
             if _ANY in kinds and len(kinds) == len(given):
                 del value["type"]

@@ -15,7 +15,7 @@ from assay.spec.fields import is_number
 from assay.spec.pipeline import SOURCE_NAMES
 from assay.spec.verifier import VerifierSpec
 from assay.steps.registry import STEPS
-from assay.values.references import is_reference
+from assay.values.references import as_list, is_reference
 
 Form = dict[str, Any]
 """A verifier or a check in canonical form."""
@@ -281,7 +281,7 @@ def _of_phrases(make: _Make, params: Form) -> Iterator[Change]:
 def _is_caseless(params: Form) -> bool:
     """Return whether all that the check looks for is text of ASCII without letters."""
     given = [params[name] for name in ("value", "values") if name in params]
-    texts = [text for value in given for text in (value if isinstance(value, list) else [value])]
+    texts = [text for value in given for text in as_list(value)]
     return bool(texts) and all(isinstance(text, str) and re.fullmatch(r"[\x00-@\[-`{-\x7f]*", text) for text in texts)
 
 

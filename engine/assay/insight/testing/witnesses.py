@@ -9,6 +9,7 @@ from assay.insight.testing.expectations import plain_number
 from assay.names import COMPLETION
 from assay.spec.fields import is_number
 from assay.spec.verifier import VerifierSpec
+from assay.values.references import as_list
 
 
 def witnesses_of(verifier: VerifierSpec, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -55,7 +56,7 @@ def _phrases(verifier: VerifierSpec) -> Iterator[str]:
         marks = [step.get("after") for step in node.outline.get("on", ()) if isinstance(step, dict)]
         sought: list[Any] = [*(params.get(name) for name in _SOUGHT), marks]
         for given in sought:
-            for value in given if isinstance(given, list) else [given]:
+            for value in as_list(given):
                 if isinstance(value, str) and value:
                     yield value
                 elif is_number(value):

@@ -20,6 +20,7 @@ from assay.spec.importers.imported import (
     reference_to,
 )
 from assay.system.documents import Place, SpecDocument, named
+from assay.values.references import as_list
 
 _LONGEST = 10_000
 _WORDS = ("min", "max")
@@ -125,7 +126,7 @@ def read_openai(document: SpecDocument) -> Imported:
         spec = _multi(data, path, notes)
     else:
         spec = {"checks": []}
-        for at, grader in enumerate(data if isinstance(data, list) else [data]):
+        for at, grader in enumerate(as_list(data)):
             try:
                 spec["checks"].append(_check(grader))
             except NoCounterpartError as error:
@@ -209,7 +210,7 @@ def _source(grader: Mapping[str, Any]) -> dict[str, Any]:
 
 def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, Any]:
     graders = grader.get("graders")
-    listed = graders if isinstance(graders, list) else [graders]
+    listed = as_list(graders)
     members: dict[str, tuple[str | int, Any]] = {
         str(member.get("name")) if isinstance(member, dict) else str(at): (at, member)
         for at, member in enumerate(listed)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from assay.expressions.json import NOT_JSON, loads
 from assay.steps.tool_calls.calls import Call, bare_call, calls_of, is_assistant, requested_call
+from assay.values.references import as_list
 
 Format = Literal["any", "json", "tags", "python"]
 FORMAT = (
@@ -63,6 +64,6 @@ def _in_json(text: str) -> list[Call]:
 
 
 def _of_value(value: Any) -> list[Call]:
-    items = value if isinstance(value, list) else [value]
+    items = as_list(value)
     messages = [item for item in items if is_assistant(item)]
     return [call for message in messages for call in bare_call(message) or calls_of(message)]
