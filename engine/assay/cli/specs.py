@@ -424,8 +424,10 @@ def verifiers(
 
 def _create(registry: "Registry", path: str, checks: "Sequence[type[Check]]") -> None:
     created = registry.create(path, checks=checks)
-    say(printable(f"{created}: {shown_path(registry.path(created))}"))
-    *older, spec = (spec for spec in registry.list() if spec.id == created.rpartition("@")[0])
+    specs = registry.list()
+    spec = next(spec for spec in specs if spec.name == created)
+    say(printable(f"{created}: {shown_path(spec.path)}"))
+    older = (other for other in specs if other.id == spec.id and other.version < spec.version)
     equal = [other.name for other in older if (other.sha256, other.code) == (spec.sha256, spec.code)]
     if equal:
         say(f"note: {created} means what {' and '.join(equal)} mean{'s' * (len(equal) == 1)}, which is not the latest")

@@ -178,10 +178,10 @@ def _keys(schema: Any) -> tuple[str, ...]:
         return ()
 
 
-Class = Literal["free", "hack", "must not gain", "control", "form", "near"]
+_ClassOfTask = Literal["free", "hack", "must not gain", "control"]
+Class = _ClassOfTask | Literal["form", "near"]
 """Kinds of probes: free ones are hacks that need not even read the prompt; forms of a gold have to pass, near misses have to fail."""
-CLASSES = get_args(Class)
-CLASSES_OF_TASKS = CLASSES[: CLASSES.index("form")]
+CLASSES_OF_TASKS: tuple[Class, ...] = get_args(_ClassOfTask)
 """Those of whole texts, which ``audit`` tries; what is made of a gold, ``forge`` does."""
 
 _LONGEST = 20_000
@@ -292,9 +292,11 @@ class _Material:
 
     def disguised(self, hide: Callable[[str], str]) -> str | None:
         """Return its best completion with what is forbidden in disguise."""
+        if self.task.best is None:
+            return None
         own = (phrase for _, phrases in self.together.phrases.forbidden for phrase in phrases)
-        hidden = [hide(phrase) for phrase in dict.fromkeys((*own, *self.task.forbidden)) if hide(phrase) != phrase]
-        return "\n".join([self.task.best, *hidden]) if hidden and self.task.best is not None else None
+        hidden = [other for phrase in dict.fromkeys((*own, *self.task.forbidden)) if (other := hide(phrase)) != phrase]
+        return "\n".join([self.task.best, *hidden]) if hidden else None
 
 
 _Maker = Callable[[_Material], str | int | None]

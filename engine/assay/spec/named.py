@@ -150,7 +150,7 @@ def is_registered(name: str) -> bool:
 
 
 def registered_in(folder: Path, name: str) -> RegisteredSpec:
-    """Return the spec of a name in a registry; a ``SpecError`` if there is none, or if its copy is gone."""
+    """Return the spec of a name in a registry; a ``SpecError`` if there is none."""
     specs = listed_specs(folder)
     spec = _find(specs, name)
     if spec is None:
@@ -161,8 +161,6 @@ def registered_in(folder: Path, name: str) -> RegisteredSpec:
         hint = known or _likely_grader(name) or likely_file(Path(name)) or f"Registered: {listed([*ids])}."
         fact = f"{shown_path(name)}: no such file, and no verifier of that name in {shown_path(folder / LOCK)}."
         raise SpecError(fact, hint)
-    if not spec.path.is_file():
-        raise spec.changed("it is gone")
     return spec
 
 

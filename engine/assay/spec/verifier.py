@@ -222,6 +222,8 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
 
 def load_registered(spec: RegisteredSpec, checks: Sequence[type[Check]]) -> VerifierSpec:
     """Read the copy of a registered spec, and refuse it if it is not what was registered."""
+    if not spec.path.is_file():
+        raise spec.changed("it is gone")
     try:
         verifier = _loaded(spec.path, checks, strict=True, load_plugins=True)
     except SpecError as error:

@@ -53,10 +53,10 @@ def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Dis
         yield from _drafted(path, target)
 
 
-def write_file(path: Path, content: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a small file of a folder that is locked."""
     with new_file(path, alone=False) as (file, guard), guard():
-        file.write(content.encode())
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], DiskGuard]]:

@@ -101,6 +101,18 @@ def test_the_latest_is_the_greatest_number_and_the_lock_is_sorted(folder):
     assert text == json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n"
 
 
+def test_the_same_spec_in_another_file_may_include_one_that_has_its_old_name(tmp_path):
+    whole = "id: v\nchecks:\n  - {id: c, type: spec, path: %s}\n"
+    part = "id: part\nchecks:\n  - {type: contains, value: x}\n"
+    for at, (own, other) in enumerate([("a.yaml", "b.yaml"), ("b.yaml", "a.yaml")]):
+        source = tmp_path / str(at)
+        source.mkdir()
+        (source / own).write_text(whole % other)
+        (source / other).write_text(part)
+        assert assay.Registry(tmp_path / "verifiers").create(source / own) == "v@1"
+    assert assay.Registry(tmp_path / "verifiers").load("v").id == "v"
+
+
 def test_included_specs_are_copied(folder):
     (folder / "parts").mkdir()
     (folder / "parts/json.yaml").write_text("checks: [{type: json_valid}]")
@@ -357,14 +369,14 @@ def test_what_is_interrupted_registers_nothing(folder, monkeypatch):
     registry = assay.Registry()
     registry.create(SPEC)
     before = {path: path.read_bytes() for path in (folder / "verifiers").rglob("*") if path.is_file()}
-    written = registering._write
+    written = registering.write_file
 
     def stop(path, content):
         if path.name == "assay.lock":
             raise KeyboardInterrupt
         written(path, content)
 
-    monkeypatch.setattr(registering, "_write", stop)
+    monkeypatch.setattr(registering, "write_file", stop)
     with pytest.raises(KeyboardInterrupt):
         registry.create(SPEC | {"passThreshold": 0.5})
     monkeypatch.undo()

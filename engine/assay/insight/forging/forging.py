@@ -37,6 +37,7 @@ from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec
 from assay.system.quantities import RowLimit
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
+from assay.values.references import columns_of
 from assay.writing.documents import Document
 from assay.writing.notebooks import Displayed
 
@@ -273,7 +274,7 @@ class _Forging:
     def _nothing(self) -> InputError:
         present = [name for name in self.inputs.columns if name != COMPLETION]
         for name, _, spec in checks_named(self.verifiers):
-            for column in (column for reference in spec.references for column in reference.columns):
+            for column in columns_of(spec.references):
                 if column not in present:
                     hint = did_you_mean(column, present) or f"Columns: {listed(present)}."
                     return InputError(f"The golds have no column `{column}`, which {name} reads.", hint)

@@ -132,9 +132,10 @@ def find_rows(verifier: VerifierSpec, mutants: Sequence[Mutant], rollouts: Any, 
         variants, start = _variants(verifier, mutants, source.frame, options), 0
         for batch in batches(variants.table(source.frame), _BATCH):
             kinds = _kinds(batch)
+            measures = kinds.select(_KINDS)
             ((_, before),) = variants.verdicts(kinds, [0])
             for number, after in variants.verdicts(kinds, range(1, len(mutants) + 1)):
-                mutant, rows = mutants[number - 1], _differing(kinds.select(_KINDS), before, after)
+                mutant, rows = mutants[number - 1], _differing(measures, before, after)
                 if rows.height:
                     mutant.first = start + int(rows["first"].min()) if mutant.first is None else mutant.first  # type: ignore[arg-type]
                     mutant.rows += int(rows["rows"].sum())

@@ -15,7 +15,7 @@ from assay.insight.testing.document import failed_tests
 from assay.insight.testing.running import name_of, run_tests
 from assay.spec.named import FOLDER, ID, LOCK, RegisteredSpec, listed_specs, nearest_registry, read_lock, registered_in
 from assay.spec.verifier import VerifierSpec, load_registered, load_verifier
-from assay.system.atomic_file import new_file
+from assay.system.atomic_file import write_file
 from assay.system.locks import locked
 from assay.system.special_files import what_is
 
@@ -80,8 +80,8 @@ class Registry:
                     (stage / relative).replace(target / relative)
             versions[number] = {"file": own, "sha256": verifier.sha256} | ({"code": code} if code else {})
             data = {ident: {str(version): entry for version, entry in own.items()} for ident, own in lock.items()}
-            _write(self.folder / LOCK, (json.dumps(data, indent=1, sort_keys=True) + "\n").encode())
-            if latest.get("file", own) != own:  # the spec has another name now
+            write_file(self.folder / LOCK, json.dumps(data, indent=1, sort_keys=True) + "\n")
+            if latest.get("file", own) not in files:  # the spec has another name now
                 (target / latest["file"]).unlink(missing_ok=True)
         return f"{verifier.id}@{number}"
 
@@ -106,7 +106,7 @@ class Registry:
         specs = self.list()
         for spec in specs:
             try:
-                self.load(spec.name, checks=checks)
+                load_registered(spec, checks)
             except SpecError as error:
                 yield error
         known = {spec.path.parent for spec in specs}
@@ -123,7 +123,7 @@ class Registry:
         try:
             for relative, content in files.items():
                 _make((stage / relative).parent)
-                _write(stage / relative, content)
+                write_file(stage / relative, content)
             yield stage
         finally:
             shutil.rmtree(stage, ignore_errors=True)
@@ -175,11 +175,6 @@ def _plain(value: Any) -> Any:
 def _make(folder: Path) -> None:
     with _reported(folder):
         folder.mkdir(parents=True, exist_ok=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with new_file(path, alone=False) as (file, reported), reported():
-        file.write(content)
 
 
 @contextlib.contextmanager
