@@ -4,27 +4,32 @@ Inspect imports this module, which pyproject.toml names, whenever it looks for w
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 
 def register() -> None:
     """Register the scorers ``assay/reward`` and ``assay/checks``."""
     from inspect_ai.scorer import Scorer, mean, scorer, stderr
+    from inspect_ai.util import registry_info
 
-    of_each = [mean(), stderr()]
+    def named(name: str, metrics: Any, make: Callable[..., Scorer]) -> None:
+        # NOTE: Inspect writes the package before the name, but not of a checkout whose distribution has another name than the package
+        if registry_info(scorer(metrics=metrics, name=name)(make)).name == name:
+            scorer(metrics=metrics, name=f"assay/{name}")(make)
 
     # no argument is named ``spec``, which Inspect keeps for itself
-    @scorer(metrics=of_each)  # type: ignore[untyped-decorator]
     def reward(file: str, **options: Any) -> Scorer:
         from assay.adapters import inspect
 
         return inspect(file, **options)
 
-    @scorer(metrics={"*": of_each})  # type: ignore[untyped-decorator]
     def checks(file: str, **options: Any) -> Scorer:
-        from assay.adapters import inspect
+        return reward(file, per_check=True, **options)
 
-        return inspect(file, per_check=True, **options)
+    of_each = [mean(), stderr()]
+    named("reward", of_each, reward)
+    named("checks", {"*": of_each}, checks)
 
 
 if "inspect_ai" in sys.modules:
