@@ -227,7 +227,15 @@ def test_quadratic_time_is_noticed():
     row_of = partial(_as_completion, rest={})
     bad = "'<think>' × n"
     others = ["'a' × n", "many words", "'{' × n"]
-    rows, columns = (partial(by, verifier, row_of) for by in (by_rows, by_columns))
+    rows = partial(by_rows, verifier, row_of)
     assert any(slow_texts(rows, [bad, *others], 800, tries=2) == [bad] for _ in range(3))
+
+    def frames(texts):
+        return from_rows([row_of(text) for text in texts])
+
+    plan = Plan((verifier,), tuple(frames(["a"]).schema.items()))
+    plan.score(frames(["a"]))  # what a plan does once is no part of how it grows
     texts = [TEXTS[name] for name in (bad, *others)]
-    assert not all(are_linear(columns, texts, 1_200, tries=1) for _ in range(3))
+    assert not all(
+        are_linear(lambda texts: partial(plan.score, frames(texts)), texts, 2_000, tries=1) for _ in range(3)
+    )
