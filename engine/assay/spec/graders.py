@@ -7,7 +7,7 @@ from typing import Any
 from assay.checks.golds import GoldCheck
 from assay.checks.graders.base import OWN_FIELDS
 from assay.checks.graders.check import FragmentCheck, FragmentGolds, RowGrader
-from assay.checks.graders.table import GRADERS, Grader
+from assay.checks.graders.table import GRADERS, Grader, likely_grader
 from assay.checks.libraries import untested, versions
 from assay.checks.mathematics.client import INSTALL
 from assay.checks.stand_ins import Broken
@@ -76,7 +76,7 @@ def _named(reader: FieldReader, type_name: str, given: Mapping[str, Any], path: 
     if not name:
         reader.problem(path, f"`{type_name}` needs `name`, that of a grader: assay graders lists them")
     elif name not in GRADERS:
-        guess = did_you_mean(name, GRADERS) or "All of them: assay graders"
+        guess = likely_grader(name) or "All of them: assay graders"
         reader.problem((*path, "name"), f"no grader is called {quoted(name)}. {guess}")
     return GRADERS.get(name)
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from assay.checks.graders.table import GRADERS, LEFT_OUT, TOOLS, Grader
+from assay.checks.graders.table import GRADERS, LEFT_OUT, TOOLS, Grader, likely_grader
 from assay.errors import UsageError, did_you_mean, quoted
 from assay.spec.graders import expanded
 
@@ -35,7 +35,7 @@ def graders_named(name: str | None) -> list[Grader]:
         return [GRADERS[name]]
     if name in TOOLS:
         return [grader for grader in GRADERS.values() if grader.name.startswith(f"{name}.")]
-    hint = did_you_mean(name, [*GRADERS, *TOOLS]) or "All of them: assay graders"
+    hint = likely_grader(name) or did_you_mean(name, TOOLS) or "All of them: assay graders"
     raise UsageError(f"{quoted(name)}: no grader and no tool has this name.", hint)
 
 

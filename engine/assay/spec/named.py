@@ -165,11 +165,11 @@ def registered_in(folder: Path, name: str) -> RegisteredSpec:
 
 
 def _likely_grader(name: str) -> str:
-    from assay.checks.graders.table import GRADERS  # most runs end without
+    from assay.checks.graders.table import GRADERS, likely_grader  # most runs end without
 
     if name in GRADERS:
         return f"It is a grader: write a spec with the check {{type: grader, name: {name}}}; adapters take its name."
-    return did_you_mean(name, GRADERS, cutoff=0.8)
+    return likely_grader(name, cutoff=0.8)
 
 
 def _find(specs: Sequence[RegisteredSpec], name: str) -> RegisteredSpec | None:

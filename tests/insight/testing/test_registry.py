@@ -342,6 +342,7 @@ def test_without_a_registry_names_are_explained():
         "refund@1": "Did you mean `refund.json`?",
         "other@1": "Register a spec by its id: assay verifiers create FILE",
         "trl.acuracy": "Did you mean `trl.accuracy`?",
+        "trl.zzz": "Graders of trl: assay graders trl",
         "refund": "Did you mean `refund.json`?",
     }.items():
         with pytest.raises(assay.SpecError, match=r"no such file|no registered verifier has this name") as caught:

@@ -10,6 +10,7 @@ from assay.checks.graders import fragments
 from assay.checks.graders.fragments import Fragment
 from assay.checks.graders.options import Option
 from assay.checks.mathematics.client import LIBRARIES
+from assay.errors import did_you_mean
 from assay.expressions.regex.javascript import python_pattern
 
 Golds = Literal["each", "all", "spans", "value", "none"]
@@ -536,6 +537,14 @@ _ALL = (
 
 GRADERS: Mapping[str, Grader] = {grader.name: grader for grader in _ALL}
 """The graders by name."""
+
+
+def likely_grader(name: str, cutoff: float = 0.6) -> str:
+    """Return the hint for a name that no grader has: a similar one, or how to list those of its tool; else ``""``."""
+    tool, dot, _ = name.partition(".")
+    of_tool = f"Graders of {tool}: assay graders {tool}" if dot and tool in TOOLS else ""
+    return did_you_mean(name, GRADERS, 0.6 if of_tool else cutoff) or of_tool
+
 
 LEFT_OUT = {
     "lighteval's mathematics": "its latex2sympy2_extended 1.0.6 excludes math-verify 0.9",
