@@ -6,10 +6,15 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
-from cases import LONG, sized
-from hypothesis import HealthCheck, settings
-from waiting import StoppedClock
+_WRITES_BYTECODE = not sys.dont_write_bytecode
+sys.dont_write_bytecode = (
+    False  # while tests are collected: each process would compile the package, hypothesis and all tests anew
+)
+
+import pytest  # noqa: E402
+from cases import LONG, sized  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+from waiting import StoppedClock  # noqa: E402
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices, and threads that wait spin
 if not LONG and os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
@@ -17,10 +22,6 @@ if not LONG and os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     # the first of the processes has as many as a user has, and so have all in make test-all
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
-_WRITES_BYTECODE = not sys.dont_write_bytecode
-sys.dont_write_bytecode = (
-    False  # while tests are collected: each of hundreds of processes would compile the package anew
-)
 gc.disable()  # while tests are collected: whatever is made then stays
 
 import assay  # noqa: E402

@@ -7,13 +7,13 @@ name of a file counts for nothing.
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 import polars.selectors as cs
-from pydantic import ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
 from assay.compiling.plan import Plan, in_pieces
 from assay.errors import InputError, TooManyErrors, UsageError, counted, likely_ending, path_text, shown_path
@@ -51,16 +51,21 @@ def is_folder(out: object) -> bool:
 def settings_in(provenance: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the options of the run that made a result, as far as its footer has them; ``name`` is the result's in messages."""
     settings = provenance.get("settings") or {}
-    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
-    hints["preset"] = dict[str, Any] | Literal["none"] | None
-    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
     try:
-        conforms(settings, create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields))
+        conforms(settings, _settings_model())
         settle(FileOptions, settings, "assay")
     except (StoredError, UsageError) as error:
         fact = f"{name}: the options in its footer cannot be read: {error.args[0]}"
         raise InputError(fact, "Score the rollouts again.") from None
     return dict(settings)
+
+
+@cache
+def _settings_model() -> type[BaseModel]:
+    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
+    hints["preset"] = dict[str, Any] | Literal["none"] | None
+    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
+    return create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields)
 
 
 def recorded_reading(provenance: Mapping[str, Any], name: str) -> Reading:

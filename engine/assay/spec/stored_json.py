@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -50,10 +51,13 @@ def parse_stored(text: str | bytes, model: type[StoredObject], *, free: bool = F
     return dict(data)
 
 
+_validator = cache(TypeAdapter)  # takes milliseconds to make, which is longer than most files take to check
+
+
 def conforms(data: Any, kind: Any) -> None:
     """Check that data has a type."""
     try:
-        TypeAdapter(kind).validate_python(data, strict=True)
+        _validator(kind).validate_python(data, strict=True)
     except ValidationError as errors:
         error = errors.errors(include_url=False, include_context=False)[0]
         fact = "is missing" if error["type"] == "missing" else f"{error['msg']}, and is {named(error['input'])}"
