@@ -1,8 +1,11 @@
 """JSON: the columns accept exactly what CPython's json.loads accepts, at any stack depth and digit limit."""
 
 import json
+import math
 import random
+import struct
 import sys
+from decimal import Decimal, localcontext
 from functools import partial
 
 import polars as pl
@@ -212,6 +215,24 @@ def loads(text):
     except ValueError:
         return False
     return True
+
+
+def digits(rng):
+    """Numbers that are hard to round: halfway between two floats, long, or at the ends of the range."""
+    low = struct.unpack("d", struct.pack("Q", rng.getrandbits(52) | rng.randrange(2046) << 52))[0]
+    halfway = (Decimal(low) + Decimal(math.nextafter(low, math.inf))) / 2
+    cut = str(halfway)[: rng.randrange(20, 60)]
+    exponent = f"{rng.getrandbits(rng.randrange(1, 200))}.{rng.getrandbits(70)}e{rng.randrange(-400, 400)}"
+    return rng.choice((format(halfway, "e"), cut if cut[-1].isdigit() else "-0.0", exponent, repr(-low)))
+
+
+def test_values_are_those_of_cpython():
+    rng = random.Random(4)
+    with localcontext(prec=1_200):
+        numbers = [digits(rng) for _ in range(sized(20_000, 2_000))]
+    texts = [text for text in ACCEPTED if not text.startswith("[[")]
+    for text in [*texts, *filter(loads, (mutated(rng) for _ in range(sized(6_000, 1_500)))), *numbers]:
+        assert repr(jsontext.loads(text)) == repr(json.loads(text)), text
 
 
 def test_a_caller_deep_in_its_own_stack_gets_the_same_verdict():

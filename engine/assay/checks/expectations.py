@@ -11,7 +11,7 @@ import polars as pl
 
 from assay.checks.base import Check, Columns, Example, Row, Traits
 from assay.errors import closest, did_you_mean, encodable
-from assay.expressions.json import NOT_JSON, mended, parse
+from assay.expressions.json import NOT_JSON, loads, mended
 from assay.expressions.shared_columns import (
     SharedColumn,
     encoded,
@@ -189,7 +189,7 @@ class ParsedExpectations(NamedTuple):
 def read(metadata: Any) -> ParsedExpectations:
     """Parse a row's metadata: a mapping, its JSON text, or None."""
     if isinstance(metadata, str):
-        return _read_cached(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(parse(metadata))
+        return _read_cached(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(loads(metadata))
     return _read(metadata)
 
 
@@ -200,7 +200,7 @@ def read(metadata: Any) -> ParsedExpectations:
     lambda reading, text: 400 + sum(400 + 60 * len(entry.phrases) for entry in reading.entries) + 8 * len(text),
 )
 def _read_cached(text: str) -> ParsedExpectations:
-    return _read(parse(text))
+    return _read(loads(text))
 
 
 def _read(metadata: Any) -> ParsedExpectations:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from assay.expressions.json import is_json, missing_keys, parse
+from assay.expressions.json import is_json, loads, missing_keys
 from assay.expressions.regex.search import search
 from assay.expressions.shared_columns import SharedColumn
 from assay.expressions.text import lower, word_places
@@ -50,7 +50,7 @@ class Fact:
             return len(text) <= self.size
         if self.kind == "key":
             return missing_keys(text, [self.value]) == ""
-        return isinstance(parse(text), dict) if self.kind == "object" else is_json(text)
+        return isinstance(loads(text), dict) if self.kind == "object" else is_json(text)
 
     def _has_phrase(self, text: str) -> bool:
         subject = text.strip() if self.strips else text

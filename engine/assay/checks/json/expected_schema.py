@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
+from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, loads, mended, missing_keys, missing_keys_expr
 from assay.expressions.mixed import without_nulls
 from assay.expressions.shared_columns import SharedColumn, distinct_rows, plain, plain_type, positions, rowwise, text
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
@@ -33,7 +33,7 @@ def schema_keys(schema: Any) -> list[str]:
     """Return the keys that the output must have: the definition in Python."""
     if schema is None:
         raise ValueError(_NONE)
-    schema = parse(schema) if isinstance(schema, str) else without_nulls(schema)
+    schema = loads(schema) if isinstance(schema, str) else without_nulls(schema)
     if schema is NOT_JSON or not isinstance(schema, dict):
         raise ValueError(_NOT_OBJECT)
     if not schema:

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from assay.values.paths import Path
+from assay.values.paths import ABSENT, Path
 
 Steps = tuple[Any, ...] | None
 """The steps of a path from its end: the last step and the ``Steps`` before it; None at the top."""
 
-_ABSENT = object()
-"""Stands for what one of two values does not have."""
 _REMOVED = object()
 """Stands for an element that is not compared: the others keep their places."""
+_CONTAINERS = frozenset({dict, list})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NUMBER = "number"
 
@@ -47,11 +46,20 @@ class Rules:
 
 
 class LeafDifference(NamedTuple):
-    """A leaf without a match: its path, the gold if there is one, and the value if there is one."""
+    """A leaf without a match: where it is, and on both sides what is there."""
 
-    path: Path
-    golds: tuple[Any, ...]
-    values: tuple[Any, ...]
+    steps: Steps
+    gold: Any
+    value: Any
+
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """The steps from the top."""
+        path, left = list[Any](), self.steps
+        while left is not None:
+            step, left = left
+            path.append(step)
+        return tuple(path[::-1])
 
 
 @dataclass
@@ -68,41 +76,63 @@ def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = T
     """Compare a JSON value with a gold; without ``counts``, up to the last difference that is shown."""
     result = Comparison()
     walk = _ordered if rules.ordered else _unordered
-    for place, *sides in walk(value, gold, rules, result):  # the result is complete when they are read
-        if len(result.differences) < shown and (extra or sides[0] is not _ABSENT):
-            path, left = list[Any](), place
-            while left is not None:
-                step, left = left
-                path.append(step)
-            golds, values = (() if item is _ABSENT else (item,) for item in sides)
-            result.differences.append(LeafDifference(Path(tuple(path[::-1])), golds, values))
+    for difference in walk(value, gold, rules, result):  # the result is complete when they are read
+        if len(result.differences) < shown and (extra or difference[1] is not ABSENT):
+            result.differences.append(LeafDifference(*difference))
         if not counts and len(result.differences) >= shown:
             break
     return result
 
 
 def _is_leaf(value: Any) -> bool:
-    return value is not _ABSENT and not (isinstance(value, dict | list) and value)
+    return value is not ABSENT and not (value and value.__class__ in _CONTAINERS)
+
+
+def is_same(value: Any, gold: Any) -> bool:
+    """Return whether values certainly match, as most right answers do: a fast walk, in which only what is alike is equal."""
+    pending = [(value, gold)]
+    for own, wanted in pending:
+        kind = own.__class__
+        if kind is not wanted.__class__:
+            return False
+        if kind not in _CONTAINERS:
+            if own != wanted:
+                return False
+        elif len(own) != len(wanted):
+            return False
+        elif kind is list:
+            pending += zip(own, wanted, strict=True)
+        else:
+            pending += [(inner, wanted.get(step, ABSENT)) for step, inner in own.items()]
+    return True
 
 
 def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
-    """Count the leaves of values whose paths are all different, and yield those without a match."""
-    pending: list[tuple[Steps, Any, Any]] = [(None, gold, value)]
+    """Count the leaves of values whose paths are all different, and yield those without a match, as they are asked for."""
+    pending: list[Iterator[tuple[Steps, Any, Any]]] = [iter([(None, gold, value)])]
     while pending:
-        steps, gold, value = pending.pop()
-        gold_leaf, value_leaf = _is_leaf(gold), _is_leaf(value)
-        result.golds += gold_leaf
-        result.values += value_leaf
-        if gold_leaf and value_leaf:
-            (kind, wanted), (value_kind, own) = _key(gold, rules), _key(value, rules)
-            if kind == value_kind and (_is_close(own, wanted, rules) if kind == _NUMBER else own == wanted):
+        for place in pending[-1]:
+            steps, wanted, own = place
+            wanted_inner = wanted.__class__ in _CONTAINERS and bool(wanted)
+            own_inner = own.__class__ in _CONTAINERS and bool(own)
+            is_wanted = not wanted_inner and wanted is not ABSENT
+            is_own = not own_inner and own is not ABSENT
+            result.golds += is_wanted
+            result.values += is_own
+            if is_wanted and is_own and _is_match(own, wanted, rules):
                 result.matches += 1
-            else:
-                yield steps, gold, value
-            continue
-        if gold_leaf or value_leaf:
-            yield steps, gold, value
-        pending += reversed([*_within(steps, gold, value, result)])
+            elif is_wanted or is_own:
+                yield place
+            if wanted_inner or own_inner:
+                pending.append(_within(steps, wanted, own, result))
+                break
+        else:
+            pending.pop()
+
+
+def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
+    (kind, wanted), (value_kind, own) = _key(gold, rules), _key(value, rules)
+    return kind == value_kind and (_is_close(own, wanted, rules) if kind == _NUMBER else bool(own == wanted))
 
 
 def _is_close(value: float, gold: float, rules: Rules) -> bool:
@@ -120,14 +150,14 @@ def _within(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator
     same = 0
     for mine, other in [(golds, values)] if type(gold) is type(value) else [(golds, {}), ({}, values)]:
         for step, inner in mine.items():
-            inner_value = other.get(step, _ABSENT)
+            inner_value = other.get(step, ABSENT)
             if inner.__class__ in _SCALARS and inner.__class__ is inner_value.__class__ and inner == inner_value:
                 same += 1
             else:
                 yield (step, steps), inner, inner_value
         for step, inner_value in other.items():
             if step not in mine:
-                yield (step, steps), _ABSENT, inner_value
+                yield (step, steps), ABSENT, inner_value
     result.golds += same
     result.values += same
     result.matches += same
@@ -149,7 +179,7 @@ def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Itera
         result.golds += len(golds)
         result.values += len(values)
         result.matches += len(golds) - len(rest)
-        for pair in zip_longest(rest, value_rest, fillvalue=_ABSENT):
+        for pair in zip_longest(rest, value_rest, fillvalue=ABSENT):
             yield steps, *pair
         groups: dict[Any, tuple[list[Any], list[Any]]] = {}
         for kind in (dict, list):  # the gold's in their order, then the others

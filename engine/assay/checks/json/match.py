@@ -1,6 +1,7 @@
 """The check of a JSON value: json_match."""
 
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -8,14 +9,14 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.keys import not_json
-from assay.checks.json.leaves import Comparison, LeafDifference, Rules, compared, without
+from assay.checks.json.leaves import Comparison, LeafDifference, Rules, compared, is_same, without
 from assay.checks.json.schemas import json_value, place_of, shown_value
-from assay.checks.pairs import PairCheck
+from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
 from assay.values.params import Params, UnfitValueError
-from assay.values.paths import Path, parse_many
+from assay.values.paths import ABSENT, Path, parse_many
 from assay.values.references import json_text
 
 _SHOWN = 3
@@ -93,7 +94,7 @@ class JsonMatch(PairCheck):
 
     type = "json_match"
     runs_as = "Python, once for each distinct text and value"
-    golds = GoldKind("value", is_json=True, steps=lambda _: JSON_STEPS)
+    golds = GoldKind("value", is_json=True, lazy=True, steps=lambda _: JSON_STEPS)
     Params = MatchParams
     params: MatchParams
     examples = (
@@ -114,11 +115,23 @@ class JsonMatch(PairCheck):
     )
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
+        return self._judge(value, _expected(gold, self._ignored))
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
+        """Return the answer for each pair; a gold is parsed once if the texts that are compared with it follow each other."""
+        answers, last, expected = list[Any](), None, NOT_JSON
+        for value, gold in zip(values, golds, strict=True):
+            if gold is not last:
+                last, expected = gold, _read_gold(gold, self._ignored)
+            answers.append(NO_ANSWER if expected is NOT_JSON else self.answered(self._judge, value, expected))
+        return answers
+
+    def _judge(self, value: str, expected: Any) -> tuple[float, str]:
         parsed = json_value(value)
         if parsed is NOT_JSON:
             return 0.0, not_json(value)
-        parsed, expected = without(parsed, self._ignored), _expected(gold, self._ignored)
-        if _is_same(parsed, expected, value + gold):
+        parsed = without(parsed, self._ignored)
+        if is_same(parsed, expected):
             return 1.0, ""
         how = self.params.score
         counts, extra = how != "equal", how in ("equal", "f1")
@@ -155,24 +168,22 @@ class JsonMatch(PairCheck):
         return f"matches {shown_value(json_value(self.own_gold))} ({self.params.score})"
 
 
-@cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))
-def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
-    """Return the value of a gold without what is ignored; it must not be changed."""
+def _read_gold(gold: str, ignored: tuple[Path, ...]) -> Any:
+    """Return the value of a gold without what is ignored."""
     return without(json_value(gold), ignored)
 
 
-def _is_same(value: Any, gold: Any, texts: str) -> bool:
-    """Return whether values certainly match, as most right answers do: that takes a twentieth of the time to see."""
-    try:
-        return bool(value == gold) and "true" not in texts and "false" not in texts  # which are 1 and 0 in Python
-    except RecursionError:
-        return False
+_expected = cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))(_read_gold)
+"""The same; it must not be changed."""
 
 
 def _fault(difference: LeafDifference) -> str:
-    place = place_of(difference.path.steps) or "the output"
-    if not difference.golds:
+    place = place_of(difference.path) or "the output"
+    if difference.gold is ABSENT:
         return f"{place} is not expected"
-    gold = shown_value(difference.golds[0])
-    values = difference.values
-    return f"{place} is {shown_value(values[0])}, not {gold}" if values else f"{place} is missing: {gold}"
+    gold = shown_value(difference.gold)
+    return (
+        f"{place} is missing: {gold}"
+        if difference.value is ABSENT
+        else f"{place} is {shown_value(difference.value)}, not {gold}"
+    )

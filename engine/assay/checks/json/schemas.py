@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from assay.checks.json.schema_cost import STEPS, SchemaCost, cost_of, cost_of_text
 from assay.errors import SHOWN, clipped, printable
-from assay.expressions.json import NOT_JSON, begins_like_json, loads, mended
+from assay.expressions.json import NOT_JSON, begins_like_json, mended, quick_loads, slow_loads
 from assay.expressions.regex.compiled import on_any_stack
 from assay.guard.pool import Late, Pool, PoolError, Reply, Request
 from assay.system.cache import cached_within
@@ -44,8 +44,11 @@ def json_value(text: str) -> Any:
     """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
     if not text or not begins_like_json(text):
         return NOT_JSON
+    value = quick_loads(text)
+    if value is not NOT_JSON:
+        return value
     text = mended(text)
-    value = loads(text)
+    value = slow_loads(text)
     if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
         return value
     return on_any_stack(lambda: json.loads(mended(_encode(value))))
