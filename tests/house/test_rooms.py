@@ -15,6 +15,7 @@ ROOMS = (
     *(
         "_version",
         "errors",
+        "frozen",
         "names",
         "thresholds",
         "system",

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from assay.errors import describe_error
+from assay.frozen import frozen
 
 BYTES_PER_VALUE = 32
 """Bytes of a large body for each value that it may have: a value takes up to 300 bytes until it is scored."""
@@ -34,7 +35,7 @@ _AT_ONCE = 4
 """Bodies of the maximum size that are in memory at once."""
 
 
-@dataclass(frozen=True)
+@frozen
 class ServerLimits:
     """What a server accepts.
 

@@ -10,7 +10,7 @@ import math
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from assay.compiling.batches import check_given
 from assay.compiling.columns import read_columns
 from assay.compiling.plan import Plan
 from assay.errors import ColumnsError, InputError, UsageError, describe_error
+from assay.frozen import frozen
 from assay.scoring.batching import Batcher, Outcome, Verifiers, plan_of
 
 __all__ = ["ServerLimits", "reward_app", "serve"]
@@ -55,7 +56,7 @@ _PIECE, _PIECES = 1_000_000, 8
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class _RequestRows:
     rows: Sequence[Row]
     errors: Mapping[int, InputError]

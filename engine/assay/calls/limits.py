@@ -5,11 +5,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from assay.calls.places import failure
 from assay.errors import LONGEST_MESSAGE, Abandoned, encodable
+from assay.frozen import frozen
 from assay.options import MAX_CONCURRENT, REGEX_TIMEOUT
 
 _NOTED = 100
@@ -44,7 +45,7 @@ NO_REWARD = "ValueError: the reward is not a finite number"
 """Error and reason of a row whose reward is NaN, infinite or not a number."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """Limits of a run for Python functions and regular expressions.
 
@@ -114,7 +115,7 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@frozen
 class Graded:
     """A reward with more than its number."""
 

@@ -16,6 +16,7 @@ from assay.errors import encodable, quoted
 from assay.expressions.mixed import untyped
 from assay.expressions.pairs import quoted_expr
 from assay.expressions.shared_columns import SharedColumn, columns_read, exactly, row_of, rowwise, text
+from assay.frozen import frozen
 from assay.kernel.facts import Fact
 from assay.steps.base import Step
 from assay.steps.sources import Source
@@ -61,7 +62,7 @@ class Example:
     columns: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """The result of a check on one row: score, reason if it is below 1, error if scoring failed, and the extra column.
 
@@ -80,7 +81,7 @@ class Outcome:
         return {"score": self.score, "reason": self.reason, "error": self.error, "extra": self.extra}
 
 
-@dataclass(frozen=True)
+@frozen
 class Columns:
     """The outcomes of a check as elementwise expressions over ``text()`` and lanes; None for what no row ever has.
 
@@ -119,7 +120,7 @@ class Columns:
         return pl.lit(encodable(self.reason)) if isinstance(self.reason, str) else self.reason
 
 
-@dataclass(frozen=True)
+@frozen
 class GoldKind:
     """How a type takes its golds.
 
@@ -160,7 +161,7 @@ class GoldKind:
 def _nothing_to_require() -> None: ...
 
 
-@dataclass(frozen=True)
+@frozen
 class Traits:
     """What few checks say of themselves.
 

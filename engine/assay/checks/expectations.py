@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -24,6 +23,7 @@ from assay.expressions.shared_columns import (
     text,
 )
 from assay.expressions.text import ASCII_ALIKE, contains_column, is_ascii, lower, lower_rows
+from assay.frozen import frozen
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
@@ -85,7 +85,7 @@ _SILENT = "no expectations, so the score is 1.0"
 _UNREAD = "unknown key "
 
 
-@dataclass(frozen=True)
+@frozen
 class Grade:
     """The grade of one row.
 

@@ -5,7 +5,7 @@ A gold that the check cannot use is dropped; a row without any other has none.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
@@ -35,6 +35,7 @@ from assay.expressions.shared_columns import (
     rowwise,
     text,
 )
+from assay.frozen import frozen
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
@@ -50,7 +51,7 @@ _Answer = tuple[float, str | None, str | None, bool]
 """The values of such a struct."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class RowGolds:
     """The golds of rows, with the other params that they bring: the definition.
 

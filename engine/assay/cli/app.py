@@ -12,7 +12,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ import typer.main
 
 from assay._version import __version__
 from assay.errors import AssayError, AssayWarning, path_text, printable, shown_path
+from assay.frozen import frozen
 from assay.options import OWN, PANELS, Option, flag_of, options_of, signature_with
 from assay.system.redaction import redacted_command
 from assay.system.signals import Stopped
@@ -71,7 +71,7 @@ _LAST = {"out", "kind", "overwrite", "as_data", "warn_only"}
 """Options of output: the help of a command lists them behind those of its function that are in the same group."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Command:
     """A function that is a command; its docstring is the help."""
 

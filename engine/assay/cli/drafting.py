@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -12,6 +11,7 @@ from assay.compiling.columns import reading_for
 from assay.errors import UsageError, listed
 from assay.expressions.mixed import untyped
 from assay.expressions.shared_columns import not_hidden
+from assay.frozen import frozen
 from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION
 from assay.options import ReadingOptions, settle
@@ -49,7 +49,7 @@ _STEPS: Sequence[Sequence[Any]] = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Draft:
     """A verifier to begin with."""
 

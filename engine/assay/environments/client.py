@@ -14,11 +14,11 @@ import random
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from assay.errors import UsageError, did_you_mean, install, quoted
+from assay.frozen import frozen
 
 OVERLONG = "overlong-prompt"
 """``id`` of the placeholder response for a prompt that is too long for the model."""
@@ -75,7 +75,7 @@ class AttributeDict(dict[str, Any]):
         return copied
 
 
-@dataclass(frozen=True)
+@frozen
 class Retries:
     """How often a request is retried, and after how long."""
 

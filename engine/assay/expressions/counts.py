@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -10,6 +9,7 @@ import polars as pl
 from assay.expressions.json import loads
 from assay.expressions.shared_columns import in_lists, nulls, positions, rowwise
 from assay.expressions.text import WHITESPACE, as_class, in_slices, is_ascii, strip_expr
+from assay.frozen import frozen
 
 Kind = Callable[[pl.Series], pl.Series]
 """Takes bytes (UInt8) and returns which are of a kind."""
@@ -62,7 +62,7 @@ Rule = Callable[[str], int | None]
 Columns = Callable[[pl.Expr], pl.Expr]
 
 
-@dataclass(frozen=True)
+@frozen
 class Count:
     """A way to count.
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, reduce
 from operator import or_
 from typing import Any
@@ -13,6 +13,7 @@ import polars as pl
 import polars.selectors as cs
 
 from assay.calls.limits import is_user_error
+from assay.frozen import frozen
 from assay.names import HIDDEN, TEXT
 from assay.thresholds import THRESHOLDS
 
@@ -88,7 +89,7 @@ def plain(values: pl.Expr, dtype: Any) -> pl.Expr:
     return values if target == dtype else values.cast(target, strict=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class SharedColumn:
     """A shared intermediate column, so that what several checks need is computed once per row.
 

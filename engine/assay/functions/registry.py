@@ -14,7 +14,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import Any
 
@@ -25,6 +25,7 @@ from assay.calls.places import defined_at
 from assay.errors import UsageError, describe_error, did_you_mean
 from assay.expressions.pairs import contain_expr, equal_expr
 from assay.expressions.shared_columns import OTHER_ROWS, is_elementwise
+from assay.frozen import frozen
 from assay.functions.request import golds_of, is_listed
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
@@ -157,7 +158,7 @@ def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, An
     return search_patterns_expr(output, expected, re.IGNORECASE if params.get(IGNORE_CASE) else 0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Function:
     """A registered function."""
 
@@ -246,7 +247,7 @@ def adopt(functions: Iterable[Function]) -> None:
     _REGISTRY.update({entry.name: entry for entry in functions})
 
 
-@dataclass(frozen=True)
+@frozen
 class FunctionReference:
     """What stands for a registered function on its way to another process."""
 

@@ -9,7 +9,6 @@ A function of yours gets the list as it is.
 
 import json
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from assay.expressions.json import FLAT_OBJECT, loads, mended
 from assay.expressions.mixed import JSON, untyped
 from assay.expressions.shared_columns import SharedColumn, field_of, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
+from assay.frozen import frozen
 from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
@@ -32,7 +32,7 @@ ROW_VERIFIER = pl.Struct(
 """``RowVerifier`` in a column: a string is in ``expected``, any other JSON value as JSON text in ``typed``."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RowVerifier:
     """The verifier that a row carries."""
 

@@ -20,6 +20,7 @@ from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, 
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
 from assay.expressions.json import mended
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.documents import audit_document
 from assay.insight.probes import (
@@ -114,7 +115,7 @@ class Audit(Displayed):
         return dict(json.loads(json.dumps(data, allow_nan=False)))
 
 
-@dataclass(frozen=True)
+@frozen
 class _UserProbe:
     """A probe of a file: for one task, or for all."""
 
@@ -124,7 +125,7 @@ class _UserProbe:
     task: str | None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Gates:
     """Limits, checked before anything is scored."""
 
@@ -280,7 +281,7 @@ def _user_probe(fields: Any, place: str) -> _UserProbe:
     return _UserProbe(name, kind, text, None if task is None else str(task))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Probed:
     """Probes and real rollouts, scored."""
 

@@ -6,7 +6,7 @@ does nothing. Work that several checks share, such as lower-casing the text, cou
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Unpack, cast
 
@@ -18,6 +18,7 @@ from assay.compiling.plan import Plan, in_pieces
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
+from assay.frozen import frozen
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.names import COMPLETION
@@ -52,7 +53,7 @@ class _IdleCheck(Check):
         return pl.lit(value=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class CheckCost:
     """The cost of one check."""
 
@@ -62,7 +63,7 @@ class CheckCost:
     runs_as: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Bench:
     """The cost of verifiers on some rollouts; each time is the best of several turns.
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from assay.checks.gold_faults import READS_ANSWER
@@ -14,6 +14,7 @@ from assay.errors import counted, did_you_mean, listed, quoted
 from assay.expressions.completion import completion_text
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped
+from assay.frozen import frozen
 from assay.kernel.library import is_on
 from assay.names import COMPLETION, NATIVE
 from assay.spec.check import CheckSpec, runs_as
@@ -94,7 +95,7 @@ _SHOWN = 3
 """Values that a finding names."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """What rows have of what a check reads."""
 

@@ -16,6 +16,7 @@ import polars as pl
 from assay.aggregating.outcomes import OUTCOMES
 from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.documents import groups_document
 from assay.insight.integrity.groups import (
@@ -197,7 +198,7 @@ def _interval(row: dict[str, Any]) -> list[float] | None:
     return None if None in (row["low"], row["high"]) else [row["low"], row["high"]]
 
 
-@dataclass(frozen=True)
+@frozen
 class _GroupsQuery:
     """What ``groups`` is asked of a result, checked; ``keys`` are the columns that name a group."""
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from assay.errors import SHOWN, AssayError, InputError, counted, shown_path
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped, without_nulls
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.results import ROW, Result, compact
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import batches
@@ -215,7 +216,7 @@ def _other_rows(result: Result, opened: Rollouts) -> InputError:
 _HERE, _THERE = HIDDEN + "here/", HIDDEN + "there/"
 
 
-@dataclass(frozen=True)
+@frozen
 class WholeRows:
     """A result with columns that it lacks, from what it was made from.
 

@@ -1,7 +1,6 @@
 """Two results of the same rollouts as one frame: row by row, or joined on keys; what is not the same is refused."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -10,6 +9,7 @@ import polars as pl
 
 from assay.errors import InputError, UsageError, counted, listed, printable, quoted
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.results import ROW, Result, ScoreColumn
 from assay.names import COMPLETION, HIDDEN
 from assay.system.quantities import RowLimit
@@ -22,7 +22,7 @@ _NAMING = ("rollout_id", "task_id", "example_id", "model", "step", "sample_idx")
 _LONG = 60
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Pairing:
     """Two results side by side, lazily: ``frame`` has ``ROW``, and the columns of each as ``BEFORE`` and ``AFTER`` and the name.
 

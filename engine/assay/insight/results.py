@@ -6,7 +6,7 @@ A row is scored if its ``reward`` is not null. A check passes where its score is
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, lis
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.readable import has_type, readable
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.loading.formats.files import combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
@@ -43,7 +44,7 @@ _NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": 
 _TEXTS_AT_ONCE = 1 << 16
 
 
-@dataclass(frozen=True)
+@frozen
 class ScoreColumn:
     """A check of a result: the column of a check, or that of a rubric's member or a verifier class, which have no checks.
 
@@ -77,7 +78,7 @@ class ScoreColumn:
     effect: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Result:
     """A result, lazily scanned.
 

@@ -22,6 +22,7 @@ from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_o
 from assay.errors import AssayError, InputError, UsageError, counted, listed, printable, shown_path
 from assay.expressions.readable import readable
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.documents import verification_document
 from assay.insight.pairing import AFTER, BEFORE, changed
 from assay.insight.results import ROW, as_data
@@ -200,7 +201,7 @@ def _sample_size(sample: int | str, rows: int) -> int:
     return min(rows, int(text[:20]))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class _Made:
     """A result with its footer, and whether another version than ours may have made it."""
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.integrity.groups import has_several
 from assay.insight.integrity.prompts import gold_keys, prompt_keys, text_key
@@ -79,7 +80,7 @@ class Alert:
         return data if known else data | {"step": str(step)}
 
 
-@dataclass(frozen=True)
+@frozen
 class PassCounts:
     """How often a check passes in a step; sums over the rows of each task, for the standard error.
 
@@ -121,7 +122,7 @@ class PassCounts:
         return math.sqrt(self.tasks / (self.tasks - 1) * total) / n / n
 
 
-@dataclass(frozen=True)
+@frozen
 class StepCounts:
     """What is known of a step; two parts of a step add up.
 
@@ -201,7 +202,7 @@ class _Memory:
     firing: frozenset[tuple[str, str | None]] = frozenset()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Reading:
     """What a wire reads off a step: the value, the limit that it crosses or not, and the fact in words."""
 

@@ -7,7 +7,6 @@ node accepts comes from ``charsets``, so Unicode is that of the running Python. 
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, pairwise
 from math import prod
@@ -24,6 +23,7 @@ from assay.expressions.regex.trees.charsets import (
     word_characters,
 )
 from assay.expressions.regex.trees.nodes import TYPE_FLAGS
+from assay.frozen import frozen
 
 MOST_STATES = 400
 MOST_CLASSES = 250
@@ -43,7 +43,7 @@ class NoAutomatonError(Exception):
     """The pattern has no automaton of a reasonable size; the message says why, in a few words."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Classes:
     """A partition of the code points: where each interval begins, and its class."""
 
@@ -74,7 +74,7 @@ class Needed(NamedTuple):
     mask: bytes
 
 
-@dataclass(frozen=True)
+@frozen
 class Automaton:
     """Whether a text matches, one step a character.
 

@@ -3,7 +3,7 @@
 The native kernel answers all facts of a text at once; where it is not there, or not certain of a row, the definition does.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import polars as pl
@@ -12,12 +12,13 @@ from assay.expressions.json import is_json, loads, missing_keys
 from assay.expressions.regex.search import search
 from assay.expressions.shared_columns import SharedColumn
 from assay.expressions.text import lower, word_places
+from assay.frozen import frozen
 
 Kind = Literal["phrase", "pattern", "at_least", "at_most", "json", "object", "key"]
 Place = Literal["anywhere", "word", "start"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Fact:
     """A question about a text.
 
@@ -71,7 +72,7 @@ def _unanswered(_: pl.Schema) -> pl.Expr:
     raise RuntimeError("a fact has no column of its own: the plan lets the kernel answer all of them")
 
 
-@dataclass(frozen=True)
+@frozen
 class FactLane(SharedColumn):
     """The lane of a fact; the plan says how it is built."""
 

@@ -3,7 +3,6 @@
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +11,7 @@ import polars as pl
 
 from assay.errors import InputError, counted, shown_path
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.loading.formats.documents import form_of
 from assay.loading.formats.files import ENGINE_ERRORS, SUFFIXES, known_suffixes, suffix_of
 from assay.loading.formats.reading import File, pick
@@ -94,7 +94,7 @@ def _some(files: Sequence[Path]) -> str:
     return shown if len(files) <= _SHOWN else f"{shown} and {counted(len(files) - _SHOWN, 'other')}"
 
 
-@dataclass(frozen=True)
+@frozen
 class InFolder(File):
     """A ``File`` with a column for each ``name=value`` in its path."""
 

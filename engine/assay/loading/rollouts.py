@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,6 +14,7 @@ import polars.selectors as cs
 from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, printable, shown_path
 from assay.expressions.completion import completion_source, completions_hint
 from assay.expressions.shared_columns import exactly, not_hidden
+from assay.frozen import frozen
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.folders import InFolder, expand, in_folders
 from assay.loading.formats.documents import form_of
@@ -33,7 +34,7 @@ from assay.values.paths import is_path, merged, outline, outline_of
 from assay.values.rows import from_rows, library_of, table_of
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """What can be told of a source before it is chosen how to read it."""
 
@@ -88,7 +89,7 @@ def probe(source: Path | Remote, reading: Reading) -> Facts:
     return Facts(str(path) if remote is None else remote.shown, kind.name, peek, path, remote)
 
 
-@dataclass(frozen=True)
+@frozen
 class PresetChoice:
     """The chosen way to read files.
 
@@ -190,7 +191,7 @@ _PREVIEW_ROWS = 100
 """Rows in memory that detection looks at."""
 
 
-@dataclass(frozen=True)
+@frozen
 class InputFile:
     """One input of a run, as the provenance names it.
 
@@ -213,7 +214,7 @@ Step = Callable[[pl.LazyFrame], pl.LazyFrame]
 """A transformation of rollouts before they are scored; it can be pickled."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Rollouts:
     """A lazy frame with its inputs and notes for the user."""
 

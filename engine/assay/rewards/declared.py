@@ -7,12 +7,12 @@ declared it with ``@assay.reward`` in a module that is imported already.
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from assay.errors import did_you_mean
+from assay.frozen import frozen
 
 _NAME = "__assay_reward__"
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -22,7 +22,7 @@ _FILES: dict[Path, str] = {}
 """The modules of files that the user has named."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Declared:
     """What ``@assay.reward`` declares."""
 

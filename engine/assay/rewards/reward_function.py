@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
 from assay.checks.base import BELOW_1, Outcome
+from assay.frozen import frozen
 from assay.rewards.declared import declared, innermost
 from assay.values.arguments import ARGUMENTS, COLUMN, PLURALS
 
@@ -25,7 +25,7 @@ def name_of(func: Any) -> str:
     return str(getattr(func, "__name__", None) or type(func).__name__)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class RewardFunction:
     """A reward function with the arguments it takes; those of a function over several rollouts are in the singular."""
 

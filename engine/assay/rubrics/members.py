@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 from numbers import Real
@@ -16,6 +16,7 @@ from assay.classes.check import ByClass
 from assay.compiling.columns import needed_columns, read_columns
 from assay.compiling.plan import Plan
 from assay.errors import SpecError, printable
+from assay.frozen import frozen
 from assay.functions.check import Named
 from assay.functions.registry import FunctionReference, function, registered_as
 from assay.names import FUNCTION
@@ -29,7 +30,7 @@ from assay.system.processes import prepare_process
 from assay.values.rows import from_columns
 
 
-@dataclass(frozen=True)
+@frozen
 class MemberEntry:
     """A member of a rubric, its weight, the rubric's own objects for functions that name them, and the place of its rubric in nested groups."""
 
@@ -89,7 +90,7 @@ def pair_weights(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[A
     return list(zip(funcs, weights, strict=True))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Packed:
     # a plain pickle of a registered function would become a reward function when loaded
     reference: FunctionReference

@@ -6,7 +6,7 @@ name of a file counts for nothing.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from assay.compiling.plan import Plan, in_pieces
 from assay.errors import InputError, TooManyErrors, UsageError, counted, likely_ending, path_text, shown_path
+from assay.frozen import frozen
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import Files
 from assay.loading.formats.reading import Reading, batches, reading_of
@@ -99,7 +100,7 @@ def stream(
                 writer.write(batch.select(cs.by_name(plan.columns)))
 
 
-@dataclass(frozen=True)
+@frozen
 class FileRun:
     """Output, options, error limit and progress of a run."""
 

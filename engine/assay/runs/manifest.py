@@ -6,12 +6,12 @@ It is written before the first part. A later run continues only if it would writ
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from assay.errors import InputError, UsageError, clipped, counted, printable, shown_path
+from assay.frozen import frozen
 from assay.loading.formats.files import Cut
 from assay.names import MANIFEST
 from assay.runs.shards import Shard
@@ -27,7 +27,7 @@ _IN_COLUMNS = ("keep", "details", "lengths", "outcome", "limit")
 _SHOWN = 60
 
 
-@dataclass(frozen=True)
+@frozen
 class Manifest:
     """The description of a run in parts."""
 

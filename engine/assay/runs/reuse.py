@@ -7,7 +7,7 @@ column of scores, and its lines in the feedback.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.completion import NO_ASSISTANT, NULL_COMPLETION
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.functions.users_code import code_of
 from assay.loading.rollouts import Rollouts
 from assay.names import IN_PROCESS, NATIVE
@@ -107,7 +108,7 @@ def _notes(
     return [head, *(f"{', '.join(names)}: runs again: {reason}" for reason, names in reasons.items())]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Earlier:
     """An earlier result, intact."""
 

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from assay._version import __version__
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import closing_checks
 from assay.errors import AssayError, InputError, describe_error, shown_path
+from assay.frozen import frozen
 from assay.functions.registry import Function, FunctionReference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
 from assay.loading.formats.reading import Unit, rows_in_all
@@ -67,7 +68,7 @@ class _Counts(StoredObject):
     checks: list[_CheckCounts]
 
 
-@dataclass(frozen=True)
+@frozen
 class Shard:
     """The input of one part."""
 
@@ -86,7 +87,7 @@ class Shard:
         return f"{self.number:06}.json"
 
 
-@dataclass(frozen=True)
+@frozen
 class Job:
     """What all shards of a run have in common. It can be pickled, so any process that sees the files can score a shard."""
 

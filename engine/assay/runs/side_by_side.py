@@ -1,7 +1,7 @@
 """Two sets of verifiers on the same rollouts in one pass, into a temporary file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from assay.compiling.plan import Plan, in_pieces
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN
@@ -24,7 +25,7 @@ from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.writers import open_writer
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Scored:
     """What a set of verifiers makes of rollouts."""
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
@@ -24,6 +24,7 @@ from assay.compiling.columns import assumed_columns
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
+from assay.frozen import frozen
 from assay.options import PlanOptions, settle
 from assay.spec.graders_listing import spec_of_name
 from assay.spec.named import is_path, is_registered
@@ -42,7 +43,7 @@ _IDLE = 5.0
 """Seconds without calls after which the thread ends; the next call starts another."""
 
 
-@dataclass(frozen=True)
+@frozen
 class _Call:
     """Rows to score, and who waits for them."""
 

@@ -4,13 +4,13 @@ import gzip
 import json
 import math
 import warnings
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from assay.checks.graders.table import Grader
 from assay.checks.libraries import PUNKT, versions
+from assay.frozen import frozen
 from assay.scoring.in_memory import score
 from assay.spec.verifier import load_verifier
 
@@ -19,7 +19,7 @@ _ROUNDED = {"promptfoo.bleu": 1e-12}
 """Graders whose last bits may differ, relative."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Checked:
     """What came of the goldens of a grader.
 

@@ -24,6 +24,7 @@ from assay.aggregating.templates import templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import clipped, counted, top
+from assay.frozen import frozen
 from assay.names import FUNCTION, NATIVE, OUTCOME
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.system.quantities import RowLimit
@@ -43,7 +44,7 @@ _ROUNDING = 1e-9
 """Relative difference between a mean and a minimum that the order of additions may cause."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Gate:
     """A minimum or a maximum that a run has to keep to, and what it reached; a run that does not still writes its result.
 

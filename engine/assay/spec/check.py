@@ -13,6 +13,7 @@ from assay.checks.groups import Group, Included
 from assay.checks.stand_ins import Broken
 from assay.expressions.regex.flavors import PACKAGE
 from assay.expressions.shared_columns import exactly, row_of, rowwise
+from assay.frozen import frozen
 from assay.kernel.library import answers, forms, is_on, why_no_fact
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
@@ -21,7 +22,7 @@ Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Condition:
     """When a check runs: a test of a value that the row brings, or another check that has to pass.
 

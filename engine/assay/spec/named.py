@@ -8,11 +8,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from assay.errors import SpecError, did_you_mean, listed, shown_path
+from assay.frozen import frozen
 from assay.system.documents import FORMATS
 from assay.system.special_files import likely_file
 
@@ -27,7 +28,7 @@ Lock = dict[str, dict[int, dict[str, Any]]]
 """What is registered: by id and version, ``file``, ``sha256`` and, of users' code, ``code``."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RegisteredSpec:
     """One version of a registered spec.
 

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -16,6 +16,7 @@ from assay.checks.base import Check
 from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
 from assay.checks.stand_ins import Broken
 from assay.errors import SpecError, closest, counted, describe_error, did_you_mean, path_text, quoted, shown_path
+from assay.frozen import frozen
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, NATIVE, VERIFIER
 from assay.spec.fields import (
@@ -92,7 +93,7 @@ class IncludeError(ValueError):
     """A file that cannot be included; the message says why."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Origin:
     """The file that a spec is read from.
 

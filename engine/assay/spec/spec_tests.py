@@ -1,11 +1,11 @@
 """The tests of a spec: rollouts, each with what the spec is expected to make of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from assay.errors import closest, did_you_mean, quoted
+from assay.frozen import frozen
 from assay.names import COMPLETION, OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.spec.check import CheckSpec
 from assay.spec.fields import FieldReader, is_number
@@ -31,7 +31,7 @@ EXPECTED_FIELDS = {
 _BOUNDS = ("min", "max")
 
 
-@dataclass(frozen=True)
+@frozen
 class SpecTest:
     """A test of a spec.
 

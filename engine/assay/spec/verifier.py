@@ -19,6 +19,7 @@ from assay.checks.base import Check, deciding_code
 from assay.checks.groups import GROUPS
 from assay.checks.registry import BUILTIN
 from assay.errors import SpecError, did_you_mean, path_text, shown_path
+from assay.frozen import frozen
 from assay.functions.users_code import code_of_checks
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Share:
     """The contribution of a rubric's member to the reward."""
 

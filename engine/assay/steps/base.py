@@ -3,18 +3,18 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import polars as pl
 
 from assay.calls.limits import Limits
 from assay.expressions.shared_columns import rowwise
+from assay.frozen import frozen
 from assay.steps.places import PlacedText
 from assay.values.params import Params
 
 
-@dataclass(frozen=True)
+@frozen
 class StepExample:
     """A text and what the step makes of it, None if it finds nothing; for the documentation and the conformance tests."""
 

@@ -1,7 +1,6 @@
 """A chain of steps: from a text to what a check reads, row by row and as lanes that checks share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -9,12 +8,13 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.expressions.shared_columns import SharedColumn, layers, reading_column, text
+from assay.frozen import frozen
 from assay.names import TEXT
 from assay.steps.base import Placed, Step
 from assay.steps.places import PlacedText
 
 
-@dataclass(frozen=True)
+@frozen
 class Chain:
     """Steps, one after the other; the first that finds nothing ends the chain. Only the last may give a list."""
 

@@ -1,7 +1,9 @@
 """Texts whose characters know where they come from: places in the text that the steps of a check begin with."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from assay.frozen import frozen
 
 Place = tuple[int, int]
 """Start and end, in code points."""
@@ -15,7 +17,7 @@ def places_of(text: str, phrase: str) -> Iterator[Place]:
         at = text.find(phrase, at + len(phrase))
 
 
-@dataclass(frozen=True)
+@frozen
 class PlacedText:
     """A text; each of its characters has a place in another one.
 

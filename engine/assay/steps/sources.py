@@ -1,7 +1,6 @@
 """Sources: the text that the steps of a check begin with, in Python and as expressions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
@@ -10,6 +9,7 @@ from assay.expressions.completion import completion_text
 from assay.expressions.json import mended
 from assay.expressions.mixed import untyped
 from assay.expressions.shared_columns import among, distinct_rows, exactly, row_of, rowwise
+from assay.frozen import frozen
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
 from assay.steps.tool_calls.text import Format, calls_in_text
@@ -88,7 +88,7 @@ SOURCES = {
 """Sources besides the completion's text and columns: the text of a row, and the columns that it is made of."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """A source other than the completion's text.
 
@@ -136,7 +136,7 @@ class Source:
         return rowwise(row_of([exactly(column).alias(key)]), lambda row: self.row(dict(row)), pl.String)
 
 
-@dataclass(frozen=True)
+@frozen
 class CallSource(Source):
     """The calls of each row as a check of calls reads them: a row without any has an empty list.
 

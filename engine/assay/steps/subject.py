@@ -1,7 +1,7 @@
 """What a check is about: a source and the steps that follow, row by row and as lanes that checks share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -9,6 +9,7 @@ import polars as pl
 from assay.calls.limits import Limits, is_user_error
 from assay.errors import describe_error
 from assay.expressions.shared_columns import SharedColumn, reading_column
+from assay.frozen import frozen
 from assay.names import COMPLETION, TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
@@ -19,7 +20,7 @@ NOTHING = "found nothing: "
 _NO_STEPS = Chain()
 
 
-@dataclass(frozen=True)
+@frozen
 class SubjectText:
     """What a check reads on one row: a text or a list of texts, or why there is nothing to read, or why a step failed."""
 
@@ -28,7 +29,7 @@ class SubjectText:
     error: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Subject:
     """A source, None for the completion's text, and the steps that follow."""
 

@@ -8,12 +8,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from assay.errors import SpecError, closest, printable, shown_path
+from assay.frozen import frozen
 from assay.system.special_files import likely_file, open_input, refuse_url
 
 FORMATS = (".json", ".yaml", ".yml", ".toml")
@@ -41,7 +41,7 @@ Place = tuple[str | int, ...]
 """Path of a value in a document: ``("checks", 0, "params")``."""
 
 
-@dataclass(frozen=True)
+@frozen
 class SpecDocument:
     """The content of a file."""
 

@@ -7,7 +7,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from assay.errors import did_you_mean
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 from assay.expressions.shared_columns import SharedColumn, rowwise, text
+from assay.frozen import frozen
 from assay.values.normal_forms import (
     MINERVA,
     NO_DIGITS,
@@ -92,7 +92,7 @@ def _lm_eval(options: Mapping[str, Any]) -> Normalizer:
     return _LmEval(tuple(map(_ignored, given.pop(_PATTERNS, ()))), frozenset(name for name in given if given[name]))
 
 
-@dataclass(frozen=True)
+@frozen
 class _LmEval:
     patterns: tuple[re.Pattern[str], ...]
     ignored: frozenset[str]

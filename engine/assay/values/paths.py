@@ -7,7 +7,6 @@ stands for every element of a list. It may begin with ``$.``. A missing value is
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +14,7 @@ import polars as pl
 
 from assay.errors import ColumnsError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly, field_of, not_hidden
+from assay.frozen import frozen
 
 ABSENT = object()
 """Returned by ``find`` if there is no value at the path."""
@@ -27,7 +27,7 @@ _DEPTH = 16
 """Levels that an outline looks at."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Path:
     """A parsed path."""
 

@@ -6,7 +6,6 @@ A path leads from a column through structs, lists and JSON text. A null, and a p
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +14,7 @@ import polars as pl
 from assay.expressions.json import loads, mended
 from assay.expressions.mixed import TYPED, is_typed, untyped, without_nulls
 from assay.expressions.shared_columns import exactly, not_hidden, plain, plain_type, row_of, rowwise
+from assay.frozen import frozen
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
@@ -47,7 +47,7 @@ def source_text(value: Any) -> str:
     return gold_text(value)
 
 
-@dataclass(frozen=True)
+@frozen
 class Reference:
     """A value that each row brings."""
 

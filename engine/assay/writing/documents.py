@@ -3,11 +3,12 @@
 import html
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
 from assay.errors import counted, printable
+from assay.frozen import frozen
 
 LABEL = 80
 """Code points of a name that are shown."""
@@ -15,7 +16,7 @@ LABEL = 80
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 
 
-@dataclass(frozen=True)
+@frozen
 class Lines:
     """Lines of text, under a heading if there is one."""
 
@@ -23,7 +24,7 @@ class Lines:
     heading: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """A table.
 
@@ -48,7 +49,7 @@ class Table:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Quote:
     """Text from data, or a command, as it stands, line breaks and all; its heading is a line above.
 
@@ -63,7 +64,7 @@ class Quote:
     spans: Sequence[tuple[int, int, str]] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Document:
     """Blocks under a title.
 

@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from assay.errors import InputError, shown_path
+from assay.frozen import frozen
 from assay.loading.formats.files import ENGINE_ERRORS, first_line, open_each
 from assay.loading.formats.reading import Reading, batches
 from assay.thresholds import THRESHOLDS
@@ -14,7 +14,7 @@ from assay.writing.digests import ContentDigest, root_of
 from assay.writing.footers import read_provenance, scan_files
 
 
-@dataclass(frozen=True)
+@frozen
 class Seal:
     """What a result holds, of a folder all parts together; and what differs from its footer, or contradicts itself there."""
 

@@ -3,17 +3,18 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from assay.checks.graders.tools.lm_eval import FILTER_OPTIONS, FILTERS
 from assay.checks.graders.tools.patterns import compiled
 from assay.checks.json.schemas import compiled as compiled_schema
 from assay.errors import did_you_mean, listed
+from assay.frozen import frozen
 from assay.values.references import as_list
 
 
-@dataclass(frozen=True)
+@frozen
 class Option:
     """An option of a grader.
 

@@ -5,7 +5,6 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.calls.limits import is_user_error
@@ -16,6 +15,7 @@ from assay.checks.mathematics.client import LATE as MATH_LATE
 from assay.checks.mathematics.client import Grading, compare_all
 from assay.checks.mathematics.program import NO_GOLD, RAISED, SCORED
 from assay.errors import describe_error, quoted
+from assay.frozen import frozen
 from assay.guard.pool import Answer, Died, Late, Pool, PoolError, Raised, Reply, Request
 from assay.values.normal_forms import minerva
 
@@ -30,7 +30,7 @@ PACKAGES = Pool(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Question:
     """A text to score.
 
@@ -45,7 +45,7 @@ class Question:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """A score, and what was compared; None if the gold cannot be used.
 

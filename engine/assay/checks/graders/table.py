@@ -1,7 +1,7 @@
 """The graders by name: what they are, where they come from, their options, and what decides their verdicts. To add one, add a line."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from operator import or_
 from typing import Any, Literal
@@ -12,12 +12,13 @@ from assay.checks.graders.options import Option
 from assay.checks.mathematics.client import LIBRARIES
 from assay.errors import did_you_mean
 from assay.expressions.regex.javascript import python_pattern
+from assay.frozen import frozen
 
 Golds = Literal["each", "all", "spans", "value", "none"]
 """How a function takes the golds of a row: the best of each counts, or it takes all, as texts, as lists of spans, as values; or none."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Tool:
     """A tool at one version.
 
@@ -57,7 +58,7 @@ TOOLS = {
 """The tools by what their graders' names begin with."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Grader:
     """A grader.
 

@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from assay.expressions.mixed import untyped
 from assay.expressions.regex.compiled import compile_pattern
 from assay.expressions.regex.search import search, search_here
 from assay.expressions.regex.spans import Matches, results
+from assay.frozen import frozen
 from assay.values.references import source_text
 
 IDS, KWARGS, PROMPT = "instruction_id_list", "kwargs", "prompt"
@@ -52,7 +52,7 @@ _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 _HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
 
 
-@dataclass(frozen=True)
+@frozen
 class Pattern:
     """A pattern that a row brings: searched for without regard to case, in bounded time."""
 
@@ -132,7 +132,7 @@ _PATTERNS = Kind(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Instruction:
     """An instruction."""
 
@@ -366,7 +366,7 @@ INSTRUCTIONS |= {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class InstructionTask:
     """What a text has to follow: the id, the instruction and the arguments of each."""
 

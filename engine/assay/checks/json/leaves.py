@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from assay.frozen import frozen
 from assay.values.paths import ABSENT, Path
 
 Steps = tuple[Any, ...] | None
@@ -23,7 +24,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NUMBER = "number"
 
 
-@dataclass(frozen=True)
+@frozen
 class Rules:
     """How leaves are compared.
 

@@ -10,13 +10,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from assay.expressions.json import nesting
 from assay.expressions.regex.compiled import quick
+from assay.frozen import frozen
 
 _HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "propertyNames")
 """Keywords with schemas for the same value, or for its keys."""
@@ -92,7 +92,7 @@ class _Work(NamedTuple):
 _NOTHING = _Work()
 
 
-@dataclass(frozen=True)
+@frozen
 class SchemaCost:
     """What bounds the work that a schema causes.
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path as File
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from assay.checks.json.schema_cost import STEPS, SchemaCost, cost_of, cost_of_te
 from assay.errors import SHOWN, clipped, printable
 from assay.expressions.json import NOT_JSON, begins_like_json, mended, quick_loads, slow_loads
 from assay.expressions.regex.compiled import on_any_stack
+from assay.frozen import frozen
 from assay.guard.pool import Late, Pool, PoolError, Reply, Request
 from assay.system.cache import cached_within
 from assay.values.paths import Path, find
@@ -66,7 +66,7 @@ def shown_value(value: Any) -> str:
     return _encode(value)
 
 
-@dataclass(frozen=True)
+@frozen
 class Schema:
     """A compiled schema."""
 

@@ -16,7 +16,6 @@ r"""Translate Python's patterns to the syntax of the linear engine, if it can ex
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
@@ -41,6 +40,7 @@ from assay.expressions.regex.trees.charsets import (
     word_characters,
 )
 from assay.expressions.regex.trees.nodes import TYPE_FLAGS, Items, NotLinearError, all_nodes, word_at
+from assay.frozen import frozen
 from assay.thresholds import THRESHOLDS
 
 _RANGE = 60
@@ -67,7 +67,7 @@ def linear(tree: Any, boundary: Boundary) -> tuple[str, ...]:
     return _Writer(boundary).patterns(tree)
 
 
-@dataclass(frozen=True)
+@frozen
 class Narrowed:
     r"""A pattern cut to ASCII.
 

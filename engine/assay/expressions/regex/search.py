@@ -61,6 +61,7 @@ from assay.expressions.text import (
     beyond_ascii,
     is_ascii,
 )
+from assay.frozen import frozen
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
@@ -83,7 +84,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Beyond:
     r"""How the linear engine decides texts beyond ASCII, if it needs other patterns for them.
 
@@ -113,7 +114,7 @@ class Beyond:
         return _patterns_beyond(self.pattern, self.flags, self.boundary)
 
 
-@dataclass(frozen=True)
+@frozen
 class Route:
     """The engine for a pattern, and the reason.
 

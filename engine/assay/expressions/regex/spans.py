@@ -36,6 +36,7 @@ from assay.expressions.regex.trees.charsets import (
 from assay.expressions.regex.trees.nodes import Items, NotLinearError
 from assay.expressions.shared_columns import is_small
 from assay.expressions.text import is_ascii
+from assay.frozen import frozen
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
@@ -148,7 +149,7 @@ _ANCHORS = {  # without and with MULTILINE
 _NAMES = {"ASSERT": "look-around", "ASSERT_NOT": "look-around", "GROUPREF": "a back-reference"}
 
 
-@dataclass(frozen=True)
+@frozen
 class SpanRoute:
     r"""A pattern in the linear engine.
 
@@ -238,7 +239,7 @@ def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
     return state.groups - 1, dict(state.groupdict)
 
 
-@dataclass(frozen=True)
+@frozen
 class Operation(ABC):
     """Something done with a valid pattern and a text; ``lists`` as in ``Question``."""
 
@@ -264,7 +265,7 @@ class Operation(ABC):
         return str(reply)
 
 
-@dataclass(frozen=True)
+@frozen
 class Extraction(Operation):
     """A group of the first or the last match: its number, 0 for the whole match, or ``ANY``."""
 

@@ -11,7 +11,6 @@ reads these.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -26,6 +25,7 @@ from assay.expressions.regex.trees.charsets import is_word_character
 from assay.expressions.regex.trees.nodes import NotLinearError, all_nodes
 from assay.expressions.shared_columns import encoded, nulls
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
+from assay.frozen import frozen
 from assay.thresholds import THRESHOLDS
 
 _LONGEST = 10_000
@@ -115,7 +115,7 @@ def _search_batch(template: "_Template", columns: Sequence[pl.Series]) -> pl.Ser
     return search.answers()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Chain:
     """One way through a skeleton: fixed parts, with holes between them.
 
@@ -128,7 +128,7 @@ class _Chain:
     parts: tuple["_TemplatePart | None", ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class _TemplatePart:
     """A fixed part of a skeleton.
 
@@ -142,7 +142,7 @@ class _TemplatePart:
     reach: int | None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Template:
     """A skeleton without the literals that all patterns share.
 

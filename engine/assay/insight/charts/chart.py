@@ -1,12 +1,12 @@
 """Charts that stand alone, for notebooks and files: SVG with its own style, which runs nothing and loads nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from assay.errors import UsageError, likely_ending, printable, shown_path
+from assay.frozen import frozen
 from assay.system.atomic_file import check_target, new_file
 from assay.writing.documents import cut
 
@@ -20,7 +20,7 @@ _STYLE = """<style>.assay-chart{background:#fff;font:11px system-ui,sans-serif}.
 .assay-chart .grid{stroke:#444}.assay-chart .line{stroke:#8ab4ff}.assay-chart .bar,.assay-chart circle{fill:#8ab4ff}}</style>"""
 
 
-@dataclass(frozen=True, repr=False)
+@frozen(repr=False)
 class Chart:
     """A chart, which notebooks show.
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.calls.limits import Limits
@@ -14,6 +13,7 @@ from assay.checks.registry import BUILTIN
 from assay.checks.similarity.metrics import DISTANCE
 from assay.checks.tools.base import ReadCalls
 from assay.errors import SpecError
+from assay.frozen import frozen
 from assay.insight.evidence.relations import near, occurrences
 from assay.names import COMPLETION, NATIVE
 from assay.spec.canonical import spec_of
@@ -33,7 +33,7 @@ _SEARCHED = ("contains", "contains_any", "contains_all")
 _NEAR = ("equals", "number", "math")
 
 
-@dataclass(frozen=True)
+@frozen
 class CheckReading:
     """What a check reads on a row.
 

@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ from assay.expressions.mixed import untyped
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.spans import ExtractionPlace, MatchPlaces
 from assay.expressions.text import word_places
+from assay.frozen import frozen
 from assay.insight.evidence.reader import CheckReader
 from assay.steps.places import Place, PlacedText, places_of
 from assay.steps.regex import operate
@@ -39,7 +39,7 @@ Mark = tuple[str, Place | None]
 """A kind and a place in the source; None for one that has none."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Scene:
     """A check on a row, with what it reads.
 

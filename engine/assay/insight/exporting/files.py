@@ -3,7 +3,6 @@
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import UsageError, likely_ending, shown_path
+from assay.frozen import frozen
 from assay.insight.exporting.card import dataset_info, readme
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import TARGETS
@@ -25,7 +25,7 @@ _INFO = "dataset_info.json"
 _ROWS_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True)
+@frozen
 class Places:
     """Where the files of a training set are.
 

@@ -1,7 +1,7 @@
 """Rows of results as what rules compare: numbers and flags of each row, never its texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any
 
@@ -10,6 +10,7 @@ import polars as pl
 from assay.aggregating.outcomes import SIGNS
 from assay.errors import InputError, UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.exporting.prompts import Prompts, messages_of
 from assay.insight.exporting.settings import Settings
 from assay.insight.exporting.targets import MORE_THAN_TEXT, NOT_ONE_TEXT, forms_of_target
@@ -47,7 +48,7 @@ NOTE: each byte of a row is ten megabytes of ten million rows; the place of a ro
 """
 
 
-@dataclass(frozen=True)
+@frozen
 class Asking:
     """What an export is asked for, beside its settings."""
 
@@ -61,7 +62,7 @@ class Asking:
     keep: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     """The rows of results.
 
@@ -87,7 +88,7 @@ class Rows:
         return result, at - pl.lit(self.starts).gather(result)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Numbers:
     """What the numbers of rows stand for, while results are read."""
 

@@ -4,13 +4,13 @@ Sums of squares take two passes, means first; what has one value only is found b
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.results import Result, ScoreColumn
 from assay.insight.stats import finite
 from assay.names import HIDDEN
@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 20
 """Rows whose deviations are in memory at once, about. No threshold: the last bit of a sum depends on it."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Keys:
     """Values of some columns, numbered."""
 
@@ -33,7 +33,7 @@ class Keys:
         return ", ".join("–" if value is None else str(value) for value in self.values.row(code))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Grouped:
     """The rows that have a number, such as that of their group, in order of it: ``order``, None if they are; ``codes`` in this order."""
 
@@ -71,7 +71,7 @@ class Grouped:
             start = end
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class ResultColumns:
     """Columns of a result in memory; of groups their numbers, for nobody asks for their values, and the names of their columns."""
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.findings.columns import Keys, ResultColumns
 from assay.insight.findings.limits import FEW_ROWS, LIMITS, OF_ONE_MODEL
@@ -16,7 +17,7 @@ from assay.insight.results import ScoreColumn
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Tally:
     """How often a check passes, over the rows with a score.
 
@@ -77,7 +78,7 @@ def _is_rare(count: int, rows: int, limits: Mapping[str, float]) -> bool:
     return is_rare and stats.binomial_p(count, rows, limits["expected"]) < limits["p"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Rate:
     """How often a check passes on the rows of a model, which is known by its number."""
 
@@ -101,7 +102,7 @@ class Rate:
         return math.log((self.passes + 0.5) / (self.failures + 0.5))
 
 
-@dataclass(frozen=True)
+@frozen
 class Outlier:
     """A model on which a check passes far less often than on the others, or far more often.
 
@@ -136,7 +137,7 @@ class GroupFacts(NamedTuple):
     odd: pl.Series
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Facts:
     """What the numbers of a run tell; with ``columns``, what its rows tell, too.
 

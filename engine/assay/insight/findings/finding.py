@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote
 
+from assay.frozen import frozen
 from assay.insight.findings.facts import Tally
 from assay.insight.findings.limits import LEVELS
 
@@ -15,7 +16,7 @@ _LONGEST = 500
 """Characters of a template that a condition has."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Selection:
     """Rows of a result: on which checks fail and pass, of a model, unscored, for which conditions in SQL hold; or by number."""
 
@@ -66,7 +67,7 @@ def _model(value: Any) -> str:
     return "model" if isinstance(value, int | str) else "CAST(model AS STRING)"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Finding:
     """A fact that needs a look.
 

@@ -19,6 +19,7 @@ from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, 
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed
 from assay.expressions.completion import completion_text
 from assay.expressions.json import mended
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.auditing import SAMPLED_ID, SAMPLED_ROW, SAMPLED_TASK, joined_tasks, sampled_tasks
 from assay.insight.documents import forge_document
@@ -201,7 +202,7 @@ def _gated(found: Forge, limits: tuple[RowLimit, RowLimit], notes: tuple[str, ..
     return replace(found, limits=given, notes=(*notes, *found.notes))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Case:
     """A case of a check, on a place of the sampled golds."""
 

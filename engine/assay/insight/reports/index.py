@@ -1,13 +1,14 @@
 """An index of a result in memory: what rows are filtered, sorted and counted by, read in one streaming scan."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import polars as pl
 
 from assay.errors import UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.findings.columns import key_expr
 from assay.insight.reports.numbers import bins_of
 from assay.insight.results import STATES, Result
@@ -22,7 +23,7 @@ _MOST_MODELS = 50
 _BATCH = 200_000
 
 
-@dataclass(frozen=True)
+@frozen
 class RowFilters:
     """Which rows to keep, by what an index holds; within a field of values, a row has one of them.
 

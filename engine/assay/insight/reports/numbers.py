@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -10,6 +9,7 @@ import polars as pl
 
 from assay.aggregating.outcomes import OUTCOMES
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.findings.columns import Grouped, Keys, ResultColumns, Sums, centred, mean_of, squares, sums_of
 from assay.insight.findings.facts import Tally
@@ -315,7 +315,7 @@ def _within_groups(
     }
 
 
-@dataclass(frozen=True)
+@frozen
 class Failures:
     """The rows that fail a check, and those that it has scored, as the bits of integers."""
 

@@ -20,6 +20,7 @@ from assay.expressions.json import loads
 from assay.expressions.mixed import untyped
 from assay.expressions.readable import readable
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight import stats
 from assay.insight.evidence.evidence import CheckEvidence, evidence_of, source_of
 from assay.insight.evidence.reader import CheckReader, readers_of
@@ -40,7 +41,7 @@ _VERDICTS = ("reward", "passed", "feedback", "error")
 _LONGEST_WHERE = 2_000
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """What became of one check on a row.
 

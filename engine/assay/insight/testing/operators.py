@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from assay.checks.groups import GROUPS
 from assay.checks.registry import BUILTIN
+from assay.frozen import frozen
 from assay.insight.testing.assignments import attainable_rewards, effective_params
 from assay.insight.testing.expectations import plain_number
 from assay.insight.testing.patterns import changed_patterns
@@ -25,7 +25,7 @@ _FEW = 2
 """Fewest characters of a phrase, and items of a list, of which one can be left out."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One change of a verifier.
 

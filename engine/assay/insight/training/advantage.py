@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean
+from assay.frozen import frozen
 from assay.insight.training.batch import Batch, batch_of
 from assay.insight.training.estimators import ESTIMATORS, Estimator
 
 _GREATEST = (2 - 2**-23) * 2.0**127  # of float32
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class GroupedFrame:
     """Rollouts in groups, what was counted of them, and what the user should know."""
 

@@ -6,12 +6,13 @@ are next to each other, first the first row of each group, then the second, and 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from operator import add
 
 import polars as pl
 
+from assay.frozen import frozen
 from assay.names import HIDDEN
 
 ROW = HIDDEN + "row"
@@ -117,7 +118,7 @@ def sums_of_groups(values: pl.Series, sizes: pl.Series, fold: Fold) -> pl.Series
     return pl.concat(parts) if parts else values.clear()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Batch:
     """Rewards of groups: for each size the first rows of its groups, then the second rows, and so on.
 

@@ -6,13 +6,14 @@ In formulas, r is a reward, μ and σ are mean and standard deviation of its gro
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal
 
 import polars as pl
 
 from assay.errors import UsageError, did_you_mean
+from assay.frozen import frozen
 from assay.insight.training.batch import MOST_ORDERED, Batch, numpy_sum, plain_sum, strided_sum, torch_sum, total
 
 Unscored = Literal["left out", "zero", "zero in place"]
@@ -22,7 +23,7 @@ _SWITCH, _OFF = (True, False), (False, True)
 _RANGE, _WEIGHTS, _EPSILON = "range", "weights", 1e-6
 
 
-@dataclass(frozen=True)
+@frozen
 class Estimator:
     """How a trainer computes advantages: the formula, where the package has it, and what computes it; null or not finite where none is.
 

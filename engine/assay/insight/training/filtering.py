@@ -1,18 +1,18 @@
 """Which groups of a frame a trainer's dynamic sampling keeps."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean
+from assay.frozen import frozen
 from assay.insight.training.advantage import GroupedFrame, columns_of, numbers_of
 from assay.insight.training.batch import ROW, Batch, batch_of, numpy_sum, plain_sum
 from assay.insight.training.estimators import less_mean, nemo_rl_moments
 
 
-@dataclass(frozen=True)
+@frozen
 class GroupFilter:
     """How a trainer decides, for each row of a batch, whether its group is worth training on; computed in ``dtype``."""
 

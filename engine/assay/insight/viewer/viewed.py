@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from assay.aggregating.templates import template_expr
 from assay.errors import AssayError, UsageError, did_you_mean, listed
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.insight.findings.columns import key_expr
 from assay.insight.originals import all_texts
 from assay.insight.reports.index import FILTERS, Index, RowFilters
@@ -39,7 +39,7 @@ QUERY = ("result", *FILTERS, *_IN_FILES, "sort", "offset", "limit", "check")
 """The names that a query of rows may have."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RowQuery:
     """Which rows to list, in which order; ``in_files`` are conditions that the index does not have, by their kind."""
 

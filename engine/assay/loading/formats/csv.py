@@ -1,11 +1,11 @@
 """CSV files, read as one unit; every cell is text, because the id 007 is not the number 7."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from assay.frozen import frozen
 from assay.loading.formats.documents import delimiter_note, delimiter_of, sure_kind
 from assay.loading.formats.reading import File, Reading, Unit, WholeFile
 from assay.system.special_files import engine_path
@@ -28,7 +28,7 @@ def open_csv(path: Path, reading: Reading) -> File:
     return _CsvFile(path, schema, units, delimiter, notes=delimiter_note(str(path), delimiter))
 
 
-@dataclass(frozen=True)
+@frozen
 class _CsvFile(WholeFile):
     delimiter: str
 

@@ -8,18 +8,18 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from assay.errors import InputError, quoted, shown_path
+from assay.frozen import frozen
 
 DOCUMENTS = (".json", ".xlsx", ".eval")
 """Suffixes of documents."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RecordDocument:
     """A document in memory."""
 

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,7 @@ from polars.exceptions import PanicException, PolarsError
 from assay.errors import InputError, closest, path_text, shown_path
 from assay.expressions.mixed import TYPED
 from assay.expressions.shared_columns import plain_type
+from assay.frozen import frozen
 from assay.loading.formats.reading import File, Reading, one_after_another, own_types, rows_in_all
 from assay.system.arrow import pa
 from assay.system.memory import at_once
@@ -27,7 +27,7 @@ def _lazily(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-@dataclass(frozen=True)
+@frozen
 class Format:
     """A file format.
 
@@ -165,7 +165,7 @@ ENGINE_ERRORS = (PolarsError, PanicException, OSError)
 """Errors of Polars for a file that it cannot read; a panic is not an ``Exception``."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """A range of units, of one file or of several consecutive files: the input of a shard.
 
@@ -188,7 +188,7 @@ class Cut:
         return (self.first if file == self.files[0] else 0), (self.last if file == self.files[-1] else count)
 
 
-@dataclass(frozen=True)
+@frozen
 class Files:
     """Several files, read one after another as one.
 

@@ -6,7 +6,6 @@ pyarrow reads them, and each batch is validated in full before Polars sees it.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from assay.errors import InputError, shown_path
+from assay.frozen import frozen
 from assay.loading.formats.reading import File, Reading, Unit, about_file
 from assay.system.special_files import engine_path
 from assay.values.arrow import check_names, from_arrow, held_schema
@@ -21,7 +21,7 @@ from assay.values.arrow import check_names, from_arrow, held_schema
 _MAGIC = b"ARROW1"
 
 
-@dataclass(frozen=True)
+@frozen
 class IpcFile(File):
     """A ``File`` whose units are record batches; a stream is one unit, because it has no index of its batches."""
 

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -16,6 +16,7 @@ import polars as pl
 from assay.errors import InputError, shown_path
 from assay.expressions.json import MAX_DEPTH, mended, too_deep
 from assay.expressions.mixed import TYPED
+from assay.frozen import frozen
 from assay.loading.formats.documents import RecordDocument, form_of, other_kind, read_json, reader, refuse
 from assay.loading.formats.json_forms import Forms, fits, parse
 from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, looked_through, pick, rows_in_all
@@ -48,7 +49,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-@dataclass(frozen=True)
+@frozen
 class LineSource:
     """A file with its state at some moment; reading fails if it has changed since.
 
@@ -172,7 +173,7 @@ class LineSource:
             raise changed(self.name)
 
 
-@dataclass(frozen=True)
+@frozen
 class Piece:
     """Bytes of a file.
 
@@ -251,7 +252,7 @@ _NOTES = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Bad:
     """The error of a line: a code for programs, and a reason for people."""
 
@@ -377,7 +378,7 @@ def _has_surrogate(value: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@frozen
 class Chunk:
     """Consecutive lines of a file.
 
@@ -395,7 +396,7 @@ class Chunk:
     whole: bool = True
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonlFile(File):
     """A ``File`` of JSON objects, one per line; a compressed file or a document is one unit.
 

@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from pathlib import Path
@@ -23,6 +23,7 @@ import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay.errors import InputError, shown_path
+from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
 from assay.loading.formats.reading import HARMLESS, File, Reading, Unit, about_file, by_engine
@@ -42,7 +43,7 @@ _TOGETHER = 1024
 _BUFFER = 1 << 20
 
 
-@dataclass(frozen=True)
+@frozen
 class ParquetFile(File):
     """A ``File`` whose units are row groups.
 

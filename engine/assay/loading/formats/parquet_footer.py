@@ -7,11 +7,12 @@ import base64
 import io
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
+
+from assay.frozen import frozen
 
 _TRUE, _FALSE, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12
 _MAX_DEPTH = 16
@@ -80,7 +81,7 @@ def _integer(file: IO[bytes]) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Chunk:
     """A column in a row group, with the names that pyarrow gives."""
 
@@ -96,7 +97,7 @@ class Chunk:
         return self.dictionary_page_offset is not None
 
 
-@dataclass(frozen=True)
+@frozen
 class Group:
     """A row group, with the names that pyarrow gives."""
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from polars.io.plugins import register_io_source
 from assay.errors import InputError, shown_path
 from assay.expressions.mixed import TYPED, typed_expr
 from assay.expressions.shared_columns import exactly
+from assay.frozen import frozen
 from assay.names import HIDDEN
 from assay.options import MAX_RATIO, ReadingOptions, options_of
 from assay.system.memory import share
@@ -31,7 +32,7 @@ HARMLESS = 64 << 20
 """Bytes that any file, or piece of a file, may have when read."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Reading:
     """How files are read.
 
@@ -130,7 +131,7 @@ def rows_in_all(counts: Iterable[int | None]) -> int | None:
     return total
 
 
-@dataclass(frozen=True)
+@frozen
 class Unit:
     """The smallest part of a file that can be read by itself: a row group, or some lines.
 
@@ -143,7 +144,7 @@ class Unit:
     size: int
 
 
-@dataclass(frozen=True)
+@frozen
 class BadRow:
     """A malformed line. It keeps its place among the rows, unscored.
 
@@ -162,7 +163,7 @@ class BadRow:
     sample: str
 
 
-@dataclass(frozen=True)
+@frozen
 class File(ABC):
     """An open file. It pickles, and any process reads the same rows from its units."""
 
@@ -190,7 +191,7 @@ class File(ABC):
         return None
 
 
-@dataclass(frozen=True)
+@frozen
 class WholeFile(File):
     """A file of one unit that Polars reads."""
 

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
+from assay.frozen import frozen
 from assay.loading.formats.documents import delimiter_note, form_of
 from assay.loading.formats.files import LINES, SUFFIXES, Format, known_suffixes, open_each
 from assay.loading.formats.reading import File, Reading, Unit, WholeFile
@@ -78,7 +79,7 @@ def is_url(source: object) -> bool:
     return isinstance(source, str) and _SCHEME.match(source) is not None
 
 
-@dataclass(frozen=True)
+@frozen
 class Remote:
     """A URL as the user wrote it, with the options of its store."""
 
@@ -259,7 +260,7 @@ class Remote:
         return InputError(f"{self.shown}: cannot be read: {fact}", "Check that it is the file itself, and complete.")
 
 
-@dataclass(frozen=True)
+@frozen
 class RemoteFile(WholeFile):
     """A ``File`` at a URL; JSON lines are read from the copy."""
 

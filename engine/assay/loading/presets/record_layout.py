@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 from assay.errors import SHOWN, ColumnsError, InputError
 from assay.expressions.mixed import without_nulls
 from assay.expressions.shared_columns import exactly, rowwise
+from assay.frozen import frozen
 from assay.names import BAD, COMPLETION, HIDDEN
 from assay.values.paths import ABSENT, Path, find, find_expr, missing, outline_of
 
@@ -19,7 +20,7 @@ _HUGE = 1e150
 """Limit for scores and weights, so that no product overflows."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Extractor:
     """A named function.
 
@@ -148,7 +149,7 @@ SAMPLE_IDX = "sample_idx"
 _ITEM = HIDDEN + "item"
 
 
-@dataclass(frozen=True)
+@frozen
 class ValueSource:
     """The source of a value.
 
@@ -163,7 +164,7 @@ class ValueSource:
         return f"{self.path} ({self.by})" if self.by else str(self.path)
 
 
-@dataclass(frozen=True)
+@frozen
 class Field:
     """A column of the rollouts."""
 
@@ -180,7 +181,7 @@ class Field:
         return f"{self.name}={' or '.join(map(str, self.sources))}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Failure:
     """A value that marks a failed rollout, whose row is unscored.
 
@@ -204,7 +205,7 @@ class Failure:
         return f"{self.says} {text[: 4 * SHOWN]}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout:
     """How records become rollouts.
 

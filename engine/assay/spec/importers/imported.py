@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import SpecError
+from assay.frozen import frozen
 from assay.spec.fields import problem_at
 from assay.spec.verifier import load_verifier
 from assay.system.documents import Place, SpecDocument
@@ -33,7 +34,7 @@ class Notes:
         self.differences.append(problem_at(self.document, path, reason))
 
 
-@dataclass(frozen=True)
+@frozen
 class Imported:
     """A spec from another tool's file."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from assay.frozen import frozen
 from assay.spec.importers.imported import (
     Imported,
     NoCounterpartError,
@@ -44,7 +45,7 @@ def read_promptfoo(document: SpecDocument) -> Imported:
     return _ConfigurationReader(document).read()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Hole:
     """The place of a value of some type that each test brings."""
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from assay.checks.graders.table import GRADERS
 from assay.errors import SpecError
+from assay.frozen import frozen
 from assay.spec.importers.imported import NoCounterpartError, check_threshold, is_number, pieces_of, reference_to
 from assay.system.documents import named, parse_text
 
@@ -15,7 +15,7 @@ _UNICODE = {None: None, False: None, True: "nfc", "NFC": "nfc", "NFKC": "nfkc"}
 """The normal forms that ``normalizeUnicode`` asks for."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Assertion:
     """An assertion, without ``not-``; what a check cannot say raises ``NoCounterpartError``."""
 
