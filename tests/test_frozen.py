@@ -1,9 +1,12 @@
 """Classes that are frozen to the type checker are what ``dataclass(frozen=True)`` makes of them, except that they may be assigned to."""
 
+import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
+import assay
 from assay.frozen import frozen
 
 
@@ -38,3 +41,10 @@ def _facts(decorate):
 @pytest.mark.parametrize("options", [{}, {"eq": False}, {"repr": False}])
 def test_a_frozen_class_is_like_a_frozen_dataclass(options):
     assert _facts(frozen(**options)) == _facts(dataclass(frozen=True, **options))
+
+
+def test_only_what_users_hold_is_frozen_by_dataclass():
+    sources = [path.read_text("utf-8") for path in Path(assay.__file__).parent.rglob("*.py")]
+    by_dataclass = {name for text in sources for name in re.findall(r"@dataclass\(frozen=True.*\nclass (\w+)", text)}
+    assert by_dataclass
+    assert by_dataclass <= {*assay.__all__}

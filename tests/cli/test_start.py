@@ -49,5 +49,12 @@ def test_a_small_run_from_parquet_to_parquet_needs_no_pyarrow(tmp_path):
     assert "pyarrow" in _imported(*run[:2], "--spec", "spec.json", "--verify-checksums", folder=tmp_path)
 
 
+def test_what_the_counts_of_a_run_say_needs_no_grader(tmp_path):
+    pl.DataFrame({"completion": ["a refund"] * 24}).write_parquet(tmp_path / "rollouts.parquet")
+    (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))
+    run = ("score", "rollouts.parquet", "--spec", "spec.json", "--out", "rewards.parquet")
+    assert _imported(*run, folder=tmp_path) == ["0", "assay.insight.results", "rich"]
+
+
 def test_a_command_imports_no_engine_for_its_help(tmp_path):
     assert _imported("score", "--help", folder=tmp_path)[-1:] == ["0"]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,10 +14,12 @@ from assay.insight.findings.columns import Keys, ResultColumns
 from assay.insight.findings.facts import Facts, Tally
 from assay.insight.findings.finding import Finding
 from assay.insight.findings.limits import FEW_ROWS, LIMITS, MOST_FINDINGS
-from assay.insight.findings.texts import Texts, texts_of
 from assay.insight.results import Result, ScoreColumn, open_result
 from assay.scoring.summary import Summary
 from assay.steps.subject import NOTHING
+
+if TYPE_CHECKING:
+    from assay.insight.findings.texts import Texts
 
 _Kind = Callable[[Facts], Iterator[Finding]]
 
@@ -83,7 +85,7 @@ def facts_of(
     *,
     text: bool,
     shown: Sequence[int] = (),
-) -> tuple[Facts, Texts]:
+) -> "tuple[Facts, Texts]":
     """Gather what findings are made of, with ``text`` from the texts, too, and these, with those of the rows that are ``shown``.
 
     Args:
@@ -95,6 +97,8 @@ def facts_of(
         rollouts: The rollouts that were scored, for the texts.
         text: Whether to read texts.
     """
+    from assay.insight.findings.texts import Texts, texts_of  # slow: it imports all graders
+
     result = columns.result
     errors, unscored = _errors(result), _unscored(result, columns.rows - columns.scored)
     tallies = _with_errors(_with_nothing(result, tallies, feedback), errors)
