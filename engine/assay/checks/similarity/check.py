@@ -22,8 +22,8 @@ from assay.checks.similarity.metrics import (
     within,
 )
 from assay.checks.similarity.overlap import Bag
-from assay.errors import clipped, encodable, printable, quoted
-from assay.expressions.pairs import once_pairs
+from assay.errors import clipped, printable, quoted
+from assay.expressions.pairs import once_pairs, quoted_expr
 from assay.expressions.shared_columns import nulls, text
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
@@ -243,9 +243,12 @@ class Similarity(PairCheck):
             texts[at] = others[at] = ""
         scores = similarities(metric, texts, others, self.params.max_distance)
         before = pl.Series(_BEFORE).gather((scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_BEFORE) - 1))
-        quotes = {gold: encodable(quoted(gold)) for gold in {*golds}}
-        reasons = (self._before(0.0) if metric == DISTANCE else before) + pl.Series([quotes[gold] for gold in golds])
-        reasons = reasons.zip_with(scores < 1, pl.Series([""]))
+        if metric == DISTANCE:
+            before = pl.Series([self._before(0.0)])
+        quotes = pl.Series([quoted(golds[0])])  # a spec's gold may have what a column cannot hold
+        if len({*golds}) > 1:
+            quotes = pl.DataFrame({"gold": golds}).select_seq(quoted_expr(pl.when(scores < 1).then("gold"))).to_series()
+        reasons = pl.Series([""]).new_from_index(0, len(scores)).zip_with(scores >= 1, before + quotes)
         columns = [scores.alias("score"), reasons.alias("reason"), nulls(scores, pl.String).alias("error")]
         if alone:
             answers = super()._of_pairs([values[at] for at in alone], [golds[at] for at in alone])
