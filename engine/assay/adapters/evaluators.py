@@ -238,6 +238,7 @@ def evaluate(spec: Verifiers, *, name: str | None = None, strict: bool = True) -
         """Means of rewards.
 
         NOTE: ``evaluate`` stores what it is given in columns of one type, which it takes from the first row: as JSON, all rows have one.
+        It adds to the docstrings of methods, so each needs one.
         """
 
         def _info(self) -> Any:
@@ -249,9 +250,11 @@ def evaluate(spec: Verifiers, *, name: str | None = None, strict: bool = True) -
             )
 
         def add(self, *, prediction: Any = None, reference: Any = None) -> None:
+            """Add one prediction with its reference."""
             self.add_batch(predictions=[prediction], references=None if reference is None else [reference])
 
         def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
+            """Add predictions with their references."""
             texts = _as_json(() if predictions is None else predictions)
             golds = [_ABSENT] * len(texts) if references is None else _as_json(references)
             if len(texts) != len(golds):
