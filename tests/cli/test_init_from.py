@@ -2,12 +2,11 @@
 
 import json
 import shlex
-from itertools import cycle, product
 from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import LONG
+from cases import crossed
 from typer.testing import CliRunner
 
 import assay
@@ -36,11 +35,7 @@ SOURCES = {
 }  # fmt: skip
 
 
-SUFFIXES = ("jsonl", "parquet")
-CASES = [*product(SOURCES, SUFFIXES)] if LONG else [*zip(SOURCES, cycle(SUFFIXES), strict=False)]
-
-
-@pytest.mark.parametrize(("name", "suffix"), CASES)
+@pytest.mark.parametrize(("name", "suffix"), crossed(SOURCES, ("jsonl", "parquet")))
 def test_the_spec_loads_and_the_command_works(tmp_path, monkeypatch, name, suffix):
     monkeypatch.chdir(tmp_path)
     rows, word = SOURCES[name]

@@ -6,6 +6,7 @@ import re
 
 import polars as pl
 import pytest
+from cases import crossed
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -100,8 +101,9 @@ def numbers(desk):
     return of
 
 
-@pytest.mark.parametrize(("width", "terminal"), [*((width, True) for width in WIDTHS), (80, False)])
-@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.split()[0])
+@pytest.mark.parametrize(
+    ("width", "terminal", "line"), crossed([*((width, True) for width in WIDTHS), (80, False)], COMMANDS)
+)
 def test_numbers_stay_whole_and_lines_fit(desk, numbers, line, width, terminal):
     shown = re.sub(r"\x1b\[[0-9;?]*\w", "", invoke(line.format(desk), width, terminal=terminal).output)
     assert {text for text in numbers(line) if text not in shown} == set()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import polars as pl
 import pytest
+from cases import sized
 from typer.testing import CliRunner
 
 import assay
@@ -104,8 +105,8 @@ def _each_way(plan, frame):
     yield plan.score(frame, watched=watched)
     yield plan.score(frame, watched=watched)
     yield plan.lazy(frame.lazy(), watched=True).collect(engine="streaming")
-    for size in (1, 2, 64):
-        parts = [frame[at : at + size] for at in range(0, frame.height, size)][:8]
+    for size in sized((1, 2, 64), (2, 64)):
+        parts = [frame[at : at + size] for at in range(0, frame.height, size)][: sized(8, 3)]
         yield pl.concat([plan.score(part, watched=watched) for part in parts])
     yield plan.score(pl.concat([frame[:7], frame[7:8], frame[8:]], rechunk=False), watched=watched)
 

@@ -62,18 +62,20 @@ needs_alpaca = pytest.mark.skipif(not ALPACA.exists(), reason=f"the real rollout
 
 
 def some(values):
-    """Parameters of a test that starts processes for each: every other one, the rest marked ``long``."""
+    """Parameters of a test that is dear for each: every third one, the rest marked ``long``."""
     return [
-        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long) if at % 2 else value
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long) if at % 3 else value
         for at, value in enumerate(values)
     ]
 
 
 def crossed(first, second):
-    """Two parameters of a test: each value of one with every other value of the other, the rest marked ``long``."""
+    """Two parameters of a test: each value of either at least once, the other pairs marked ``long``."""
+    first, second = [*first], [*second]
+    pairs = {(at % len(first), at % len(second)) for at in range(max(len(first), len(second)))}
     return [
         pytest.param(
-            *(one if isinstance(one, tuple) else (one,)), other, marks=pytest.mark.long if (row + at) % 2 else ()
+            *(one if isinstance(one, tuple) else (one,)), other, marks=() if (row, at) in pairs else pytest.mark.long
         )
         for row, one in enumerate(first)
         for at, other in enumerate(second)

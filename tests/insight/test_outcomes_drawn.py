@@ -6,12 +6,13 @@ import random
 import warnings
 
 import polars as pl
+from cases import sized
 from naive_outcomes import SIGNS, drawn_rows, drawn_spec, naive_cut_off, naive_outcome
 
 import assay
 from assay.scoring.reference import score_rows
 
-DRAWN = int(os.environ.get("ASSAY_FUZZ_OUTCOMES", "12"))
+DRAWN = int(os.environ.get("ASSAY_FUZZ_OUTCOMES", sized("12", "6")))
 
 
 def labels_of(specs):

@@ -7,6 +7,7 @@ import random
 import polars as pl
 import pytest
 import spec_rewards
+from cases import crossed
 from insight_cases import golden, golden_rows
 
 import assay
@@ -482,8 +483,7 @@ def passing(checks, path):
     return [*checks[:at], own, *checks[at + 1 :]]
 
 
-@pytest.mark.parametrize("combine", ["mean", "min"])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("name", "combine"), crossed(LOSSES, ["mean", "min"]))
 def test_losses_are_what_checks_that_pass_every_row_add(name, combine, tmp_path):
     rows = [{"completion": text} for text in TEXTS]
     checks = with_ids(LOSSES[name])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import sized
 from typer.testing import CliRunner
 
 import assay
@@ -225,7 +226,7 @@ def _damaged(program, rng):
 def test_damaged_programs_end_in_rows_that_the_definitions_decide(tmp_path):
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", DAMAGED, "200"],
+        [sys.executable, "-c", DAMAGED, sized("200", "60")],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": paths},
@@ -234,7 +235,7 @@ def test_damaged_programs_end_in_rows_that_the_definitions_decide(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     stopped, other = map(int, done.stdout.split())
-    assert stopped > 100
+    assert stopped > sized(100, 30)
     assert other > 0
 
 

@@ -169,13 +169,13 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize(("verifier", "row_of", "number"), ROWS if LONG else ROWS[::3])
+@pytest.mark.parametrize(("verifier", "row_of", "number"), ROWS if LONG else ROWS[::5])
 def test_no_text_takes_a_row_more_than_linear_time(verifier, row_of, number):
     names = (*TEXTS,) if LONG else (*TEXTS,)[number % 8 :: 8]
     assert slow_texts(partial(by_rows, verifier, row_of), names) == []
 
 
-@pytest.mark.parametrize(("verifier", "row_of"), COLUMNS if LONG else COLUMNS[::4])
+@pytest.mark.parametrize(("verifier", "row_of"), COLUMNS if LONG else COLUMNS[::7])
 def test_no_text_takes_columns_more_than_linear_time(verifier, row_of):
     work_of = partial(by_columns, verifier, row_of)
     if LONG or not are_linear(work_of, TEXTS.values(), SIZE):

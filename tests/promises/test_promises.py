@@ -50,7 +50,7 @@ PAYLOADS = [
 ]  # fmt: skip
 METADATA = [None, "{", '{"expectations": [{"text": "a"}, {"anyOf": ["ß", "]"]}, {}]}', '{"expectations": ["refund"]}']
 SCHEMAS = [None, '{"required": ["a"]}', "[", '{"a": 1}']
-quick = settings(max_examples=sized(12, 6), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=sized(12, 4), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ROWS = st.lists(
     st.fixed_dictionaries(
         {

@@ -21,7 +21,7 @@ from assay.spec.verifier import load_verifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")  # of skipped and broken checks
 
-EDITS = sized(600, 10)
+EDITS = sized(600, 6)
 ROWS = 24
 PLAIN = (
     *({"type": "contains", "value": value} for value in ("refund", "a", "42")),

@@ -196,7 +196,7 @@ def test_random_patterns_agree_with_python(seed, draw):
         "a\n",
     ]
     linear = 0
-    for _ in range(150):
+    for _ in range(sized(150, 75)):
         pattern = "".join(
             (
                 rng.choice(("", "", "(?s)", "(?i)", "(?m)")),
@@ -208,7 +208,7 @@ def test_random_patterns_agree_with_python(seed, draw):
         if accepted(pattern) and route(pattern).in_columns:
             assert_same(pattern, texts)
             linear += 1
-    assert linear > 40  # what is tested is not left to Python
+    assert linear > 20  # what is tested is not left to Python
 
 
 # ── what is not linear: Python first ────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+from cases import sized
 from worked_cases import to_try
 
 import assay
@@ -264,7 +265,7 @@ def test_hostile_texts_run_through(check, on):
         on = [{"json": "first"}]
     columns = mention(mustMention=[{"text": "e"}]) | instructions("punctuation:no_comma")
     columns |= {"expected_output_schema": {"required": ["a"]}, "tools": []}
-    for text in [*hostile_texts(5), '{"a": "\\ud800"}', "\ud800", "x" * 3_000]:
+    for text in [*hostile_texts(sized(5, 2)), '{"a": "\\ud800"}', "\ud800", "x" * 3_000]:
         for negate in (False, True):
             seen = evidence(check | ({"on": on} if on else {}) | {"negate": negate}, text, **columns)
             for one in seen.checks:
@@ -293,7 +294,7 @@ def test_a_row_without_a_completion_is_an_error_for_people(row, fact):
 
 @pytest.mark.parametrize("word", [False, True])
 def test_a_phrase_is_marked_where_the_check_passes_and_only_there(word):
-    for text in hostile_texts(150):
+    for text in hostile_texts(sized(150, 50)):
         for phrase in ("a", "ß", "i\u0307", "S", " ", "\n"):
             check = {"type": "contains", "value": phrase, "word": word}
             (one,) = evidence(check, text).checks

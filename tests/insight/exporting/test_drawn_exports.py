@@ -141,7 +141,7 @@ def exported(case, **options):
     return assay.export(frames, recipe, where=where or (), group=group or (), min_examples=0, **settings, **options)
 
 
-@pytest.mark.parametrize("seed", range(sized(500, 60)))
+@pytest.mark.parametrize("seed", range(sized(500, 30)))
 def test_an_export_is_what_the_rows_say_one_by_one(seed):
     case = recipe, results, settings, where, group, _ = drawn(seed)
     made = exported(case)

@@ -98,7 +98,7 @@ def frame_of(rows, *, chat):
     return pl.DataFrame(rows, schema=schema | {"reward": pl.Float64, "passed": pl.Boolean})
 
 
-@pytest.mark.parametrize("seed", range(sized(300, 24)))
+@pytest.mark.parametrize("seed", range(sized(300, 12)))
 def test_drawn_results_are_what_the_rows_say(seed, tmp_path, monkeypatch):
     draw, chat = random.Random(seed), seed % 3 == 0
     rows = rows_of(draw, chat=chat)
