@@ -16,6 +16,8 @@ from assay.expressions.text import (
     lower_rows,
     lowered_pattern,
     phrase_lane,
+    recased_expr,
+    single_spaced_expr,
     strip_expr,
     stripped_pattern,
 )
@@ -37,10 +39,11 @@ def by_lane(phrase, texts, sharers):
     return frame[lane.column].to_list()
 
 
-def test_every_code_point_is_lowered_as_python_lowers_it():
+@pytest.mark.parametrize("form", [str.lower, str.upper, str.casefold])
+def test_every_code_point_is_recased_as_python_does(form):
     points = list(SCALARS())
     assert len(points) == 1_112_064
-    assert column(lower_expr(pl.col("t")), points) == [point.lower() for point in points]
+    assert column(recased_expr(pl.col("t"), form), points) == [form(point) for point in points]
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
@@ -83,6 +86,8 @@ def test_hostile_texts_are_lowered_and_stripped_as_python_does():
     texts = list(hostile_texts(5000, seed=1))
     assert column(lower_expr(pl.col("t")), texts) == [text.lower() for text in texts]
     assert column(strip_expr(pl.col("t")), texts) == [text.strip() for text in texts]
+    spaced = [text.replace("e", space) for text in texts for space in ("  ", " \x1c", "\u2003", "\n ")]
+    assert column(single_spaced_expr(pl.col("t")), spaced) == [" ".join(text.split()) for text in spaced]
 
 
 def test_white_space_is_what_this_python_strips():
@@ -93,6 +98,8 @@ def test_white_space_is_what_this_python_strips():
 def test_control_characters_are_trimmed_only_where_python_trims_them():
     texts = [f"{point}a{point}b{point}" for point in "\x1c\x1f\x85\u200b\ufeff\u180e\u2028\u3000\x00"]
     assert column(strip_expr(pl.col("t")), texts) == [text.strip() for text in texts]
+    spaced = [text.replace("e", space) for text in texts for space in ("  ", " \x1c", "\u2003", "\n ")]
+    assert column(single_spaced_expr(pl.col("t")), spaced) == [" ".join(text.split()) for text in spaced]
 
 
 def test_only_sigma_and_a_dotted_i_are_lowered_by_more_than_themselves():

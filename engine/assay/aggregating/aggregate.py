@@ -200,7 +200,7 @@ def _lines(label: _Label, spec: CheckSpec, outcome: Outcome | None, *, errors: b
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
-    """``lines`` as an expression over the hidden reason or error columns; ``""`` if there are none."""
+    """``lines`` as an expression over the hidden reason or error columns; null if there are none."""
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
     for verifier, label in _labels(verifiers):
@@ -214,7 +214,10 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
                 texts += [*_fixed_lines(fixed), *own]
                 fixed = []
     texts += _fixed_lines(fixed)
-    return pl.concat_str(texts, separator="\n", ignore_nulls=True) if texts else pl.lit("")
+    if len(texts) < 2:  # noqa: PLR2004
+        return texts[0] if texts else pl.lit(None, dtype=pl.String)
+    several = pl.concat_str(texts, separator="\n", ignore_nulls=True)
+    return pl.when(several != "").then(several)
 
 
 def _line_exprs(
@@ -325,10 +328,10 @@ def verdicts(
 def verdict_exprs(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     """``verdicts`` as hidden columns, which also cover rows that are not scored."""
     is_scored = pl.col(UNSCORED).is_null()
-    errors = lines_expr(verifiers, errors=True)
+    feedback = lines_expr(verifiers, errors=False).fill_null("")
     overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
     return [
         pl.when(is_scored).then(run_passes_expr(verifiers)).alias(hidden("passed")),
-        pl.when(is_scored).then(lines_expr(verifiers, errors=False)).alias(hidden("feedback")),
-        pl.coalesce(UNSCORED, pl.when(errors != "").then(errors), overflow).alias(hidden("error")),
+        pl.when(is_scored).then(feedback).alias(hidden("feedback")),
+        pl.coalesce(UNSCORED, lines_expr(verifiers, errors=True), overflow).alias(hidden("error")),
     ]

@@ -26,6 +26,8 @@ def mean(values: Sequence[float], weights: Sequence[float]) -> float:
 
 def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> list[pl.Expr]:
     """``mean`` over Float64 columns as a sequence of named columns, each reading the previous one; the last is the mean."""
+    if [*weights] == [1.0]:
+        return [pl.col(columns[0]).alias(name)]
     terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
     steps, total = _folded(terms, add, name)
     # NOTE: Polars divides by a literal by multiplying with its reciprocal, which changes the last bit; by a column it divides.

@@ -50,6 +50,8 @@ def one_line_expr(texts: pl.Expr | None) -> pl.Expr:
     """``one_line`` as an expression; null if there is no text."""
 
     def joined(texts: pl.Series) -> pl.Series:
+        if texts.null_count() == len(texts):
+            return texts
         if is_small(texts):
             return pl.Series(texts.name, [value and one_line(value) for value in texts.to_list()], dtype=pl.String)
         # searching for a break takes a third of the time of rewriting every text
@@ -300,7 +302,7 @@ def _score_exprs(spec: CheckSpec, columns: Columns) -> tuple[pl.Expr, pl.Expr | 
     assert check is not None  # noqa: S101  (as in ``columns_of``)
     raw = columns.score.cast(pl.Float64)
     error = one_line_expr(columns.error) if columns.error is not None or not _is_boolean(check) else None
-    if error is not None and not _is_boolean(check):
+    if error is not None and not (_is_boolean(check) or columns.is_outcome):
         is_valid = (raw.is_between(0.0, 1.0) if check.traits.bounded else raw.is_finite()).fill_null(
             value=is_nullable(check)
         )
@@ -350,7 +352,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
         reason = pl.coalesce(error, pl.lit(_below(spec.threshold)))
     else:
         reason = one_line_expr(own.reasons)
-    if not _is_boolean(check):
+    if not (_is_boolean(check) or own.is_outcome):
         reason = pl.when(error == message).then(pl.lit(message)).otherwise(reason)
     for fixed in reversed(_fixed_outcomes(spec, own)):
         reason = pl.when(fixed.reason.is_not_null()).then(fixed.reason).otherwise(reason)

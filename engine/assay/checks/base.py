@@ -95,6 +95,7 @@ class Columns:
         unscored: Why a row with a completion cannot be scored at all.
         skipped: Whether the check does not apply to a row: Boolean.
         short: Returns whether a row gets a reason, given its score and its error.
+        is_outcome: Whether they are the fields of ``Check.outcome``, of which an invalid score is an error already.
     """
 
     score: pl.Expr
@@ -106,6 +107,7 @@ class Columns:
     unscored: pl.Expr | None = None
     skipped: pl.Expr | None = None
     short: Callable[[pl.Expr, pl.Expr], pl.Expr] = lambda score, _: score < 1.0
+    is_outcome: bool = False
 
     @classmethod
     def of(cls, answers: pl.Expr, *, graded: bool = True, **others: Any) -> "Columns":

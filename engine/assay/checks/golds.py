@@ -353,7 +353,8 @@ class _GoldColumns:
 
         few = None if literal is not None else self._by_python
         lane = SharedColumn(f"golds:{self.key}", build, after=tuple(needs), build_few=few)
-        return Columns.of(lane.col, missing=self._why(lane).col if self.brought.references else None)
+        missing = self._why(lane).col if self.brought.references else None
+        return Columns.of(lane.col, missing=missing, is_outcome=True)
 
     # bounds
 
@@ -402,7 +403,7 @@ class _GoldColumns:
             return pl.map_batches(parts, self._bounded_or_by_python, return_dtype=_ANSWER, is_elementwise=True)
 
         lane = SharedColumn(f"golds:{self.key}", build, after=tuple(needs), build_few=self._by_python)
-        return Columns.of(lane.col, missing=self._why(lane).col)
+        return Columns.of(lane.col, missing=self._why(lane).col, is_outcome=True)
 
     def _bounded_or_by_python(self, columns: Sequence[pl.Series]) -> pl.Series:
         fits, answers, rows, brought = columns
@@ -538,31 +539,31 @@ class _GoldColumns:
         texts, golds = columns
         assert self.template is not None  # noqa: S101  (else rows take Python)
         several = isinstance(golds.dtype, pl.List) and not (self.kind.whole or self.brought.is_joined)
-        sizes = golds.list.len().fill_null(0) if several else golds.is_not_null().cast(pl.UInt32)
-        rows, both = pl.DataFrame({TEXT: texts, "gold": golds, "size": sizes}), (sizes > 0) & texts.is_not_null()
-        rows = rows if both.all() else rows.filter(both)
-        pairs = rows.select_seq(TEXT, "gold")
-        pairs = pairs.explode("gold") if several else pairs
+        pairs, sizes = pl.DataFrame({TEXT: texts, "gold": golds}), pl.Series(dtype=pl.UInt32)
+        is_whole = not (several or texts.null_count() or golds.null_count())
+        if not is_whole:
+            sizes = golds.list.len().fill_null(0) if several else golds.is_not_null().cast(pl.UInt32)
+            both = (sizes > 0) & texts.is_not_null()
+            pairs = pairs.filter(both).explode("gold") if several else pairs.filter(both)
+        of_each = sizes.filter(both) if several else None
         with reading_column(TEXT):
             if isinstance(self.template, PairCheck):
-                answers = self._of_pairs(self.template, pairs, rows["size"] if several else None)
+                answers = self._of_pairs(self.template, pairs, of_each)
             else:
-                answers = self._compared(self.template, pairs, rows["size"] if several else None)
-        if rows.height < len(texts):
-            at = both.arg_true().alias("at")
-            answers = in_place(answers.with_columns_seq(at), len(texts))
-        without = sizes == 0
-        unread = (texts.is_null() & (sizes > 0)).arg_true()
-        if self.kind.lazy and len(unread):
-            without = without.scatter(unread, self._usable_golds(golds.gather(unread)).is_null())
-        missing = pl.coalesce("missing", without) if "missing" in answers.columns else without
-        return answers.with_columns_seq(missing=missing).to_struct(texts.name).cast(_ANSWER)
+                answers = self._compared(self.template, pairs, of_each)
+        if not is_whole:
+            answers = in_place(answers.with_columns_seq(both.arg_true().alias("at")), len(texts))
+            without = sizes == 0
+            unread = (texts.is_null() & (sizes > 0)).arg_true()
+            if self.kind.lazy and len(unread):
+                without = without.scatter(unread, self._usable_golds(golds.gather(unread)).is_null())
+            answers = answers.with_columns_seq(pl.col("missing").fill_null(without))
+        return answers.to_struct(texts.name).cast(_ANSWER)
 
     def _of_pairs(self, template: PairCheck, pairs: pl.DataFrame, sizes: pl.Series | None) -> pl.DataFrame:
         """Return the answers of a type that compares pairs in Python; one with an error counts only if all have one."""
         answers = pairs.select_seq(answer=template.pairs_expr(pl.col("gold"))).unnest("answer")
-        if self.kind.lazy:
-            answers = answers.with_columns_seq(pl.col("score").fill_null(0.0), missing=pl.col("score").is_null())
+        answers = answers.with_columns_seq(pl.col("score").fill_null(0.0), missing=pl.col("score").is_null())
         if sizes is None:
             return answers
         last = pl.lit(math.inf if self.kind.worst else -math.inf)
@@ -586,13 +587,12 @@ class _GoldColumns:
             both = pl.struct(pl.col(TEXT).alias("completion"), "gold")
             reason = rowwise(fails.then(both), lambda row: self._check(row["gold"]).reason(row), pl.String)
         no_text = pl.lit(None, dtype=pl.String)
-        answers = pairs.select_seq("score", reason=reason, error=no_text)
+        answers = pairs.select_seq("score", reason=reason, error=no_text, missing=pl.lit(value=False))
         undecided = pairs["score"].is_null().arg_true()
         if not (self.kind.lazy and len(undecided)):
             return answers
         texts = pairs[undecided].select_seq(pl.col(TEXT).alias("completion"), "gold").to_dicts()
         by_python = in_columns(_each(self.limits, self._of_gold, texts), _ANSWER).struct.unnest()
-        answers = answers.with_columns_seq(missing=pl.lit(value=False))
         return pl.DataFrame([answers[name].scatter(undecided, by_python[name]) for name in _ANSWER.to_schema()])
 
     def _check(self, gold: Any) -> Check:

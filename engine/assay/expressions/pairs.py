@@ -1,17 +1,18 @@
 """Two columns of texts compared row by row, as Python compares them: equal, contained, beginning, ending."""
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.shared_columns import encoded, in_lists, in_place, once, rowwise
+from assay.expressions.shared_columns import among, encoded, in_lists, in_place, rowwise
 from assay.expressions.text import (
     WHITESPACE,
     contains_column,
     contains_lowered,
-    lower_expr,
+    is_ascii,
     lower_rows,
     strip_expr,
 )
@@ -20,16 +21,18 @@ from assay.thresholds import THRESHOLDS
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
+_MUCH = 3
+"""Texts that are so many times longer than what they begin with are cut before they are lowered."""
 _SIGMA = "Σ"
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 """What ``quoted`` shows of the commonest characters that are not shown unchanged."""
-_NOT_PLAIN = r"[^ !#-~\n\r\t]"
-"""A character that it would show neither so nor unchanged, between double quotes."""
+_CHANGED, _ODD = r"[^ !#-~¡-¬®-ͷ…]", r"[^ !#-~¡-¬®-ͷ…\n\r\t]"
+"""A character that it may not show unchanged, between double quotes, and one that it may not show so either."""
 
 
 def equal_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
     """Return whether each text equals its gold, both stripped, and in lower case if ``lowered``; null where either is."""
-    run = partial(_equal_batch, folds=lowered)
+    run = partial(_equal_batch, lowered=lowered)
     return pl.map_batches([texts, strip_expr(golds)], run, pl.Boolean, is_elementwise=True)
 
 
@@ -71,27 +74,44 @@ def _listed_where(columns: Sequence[pl.Series], *, holds: bool) -> pl.Series:
 
 def edge_expr(texts: pl.Expr, golds: pl.Expr, *, end: bool, stripped: bool, lowered: bool) -> pl.Expr:
     """Return whether each text begins with its gold, or ends with it; null where either is."""
-    for_both = (strip_expr,) * stripped + (lower_expr,) * lowered
-    for change in for_both:
-        texts, golds = change(texts), change(golds)
+    if stripped:
+        texts, golds = strip_expr(texts), strip_expr(golds)
+    if lowered:
+        return pl.map_batches([texts, golds], partial(_has_edge, end=end), pl.Boolean, is_elementwise=True)
     return texts.str.ends_with(golds) if end else texts.str.starts_with(golds)
 
 
-def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
-    """Compare outputs with stripped golds. Stripping copies a text, so strip only outputs that could then be equal."""
-    output, gold = pl.col("output"), pl.col("gold")
-    size, gold_size, grows = output.str.len_bytes(), gold.str.len_bytes(), _GROWS if folds else 1
-    is_similar_size = (size <= grows * gold_size) & (gold_size <= grows * size)
-    padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
-    same = columns[0] == columns[1]
-    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
-    likely = is_similar_size | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
-    frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > gold_size)).filter(padded)])
-    frame = frame.with_columns_seq(strip_expr(output)).filter(is_similar_size)
-    output_text, gold_text = frame["output"], frame["gold"]
-    if folds:
-        output_text, gold_text = (lower_rows(values, values.is_not_null()) for values in (output_text, gold_text))
-    return same.scatter(frame["at"], output_text == gold_text)
+def _has_edge(columns: Sequence[pl.Series], *, end: bool) -> pl.Series:
+    texts, golds = columns[0], lower_rows(columns[1])
+    frame, text, gold = pl.DataFrame({"text": texts, "gold": golds}), pl.col("text"), pl.col("gold")
+    if texts.estimated_size() > _MUCH * golds.estimated_size():
+        # no character has fewer in lower case; what a sigma has depends on its neighbours
+        size = gold.str.len_chars()
+        edges = frame.select_seq(text.str.tail(size) if end else text.str.head(size)).to_series()
+        texts = edges.zip_with(~edges.str.contains(_SIGMA, literal=True), texts)
+    frame = frame.with_columns_seq(lower_rows(texts).alias("text"))
+    return frame.select_seq(edge_expr(text, gold, end=end, stripped=False, lowered=False)).to_series()
+
+
+def _equal_batch(columns: Sequence[pl.Series], *, lowered: bool) -> pl.Series:
+    """Compare texts with stripped golds. Stripping copies a text, so strip only those that could then be equal."""
+    frame, text, gold = pl.DataFrame({"text": columns[0], "gold": columns[1]}), pl.col("text"), pl.col("gold")
+    size, gold_size = (values.str.len_bytes().cast(pl.Int64) for values in (text, gold))
+    excess = size - gold_size * (_GROWS if lowered else 1)
+    differs = frame.select_seq(excess > THRESHOLDS.padding).to_series()
+    if differs.any():
+        longer = pl.when(differs).then(text)
+        is_padded = longer.str.head(1).is_in(_BLANKS) | longer.str.tail(1).is_in(_BLANKS)
+        differs &= frame.select_seq(is_padded.not_()).to_series()
+        frame = frame.with_columns_seq(pl.when(differs.not_()).then(text))
+    frame = frame.with_columns_seq(strip_expr(text))
+    same = frame["text"] == frame["gold"]
+    if lowered:  # the others, unless both are ASCII and so differ in size, too
+        may_equal = (size == gold_size) | is_ascii(text).not_() | is_ascii(gold).not_()
+        at = frame.select_seq((pl.lit(~same) & may_equal).arg_true()).to_series()
+        lowers = (lower_rows(values) for values in frame[at])
+        same = same.scatter(at, operator.eq(*lowers)) if len(at) else same
+    return same & ~differs
 
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
@@ -125,10 +145,7 @@ def once_pairs(
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
     """Return ``before + quoted(value)`` as an elementwise expression over a String column."""
-    heads = values.str.head(
-        SHOWN + 1
-    )  # ``quoted`` cuts the rest, and distinct heads are found faster than distinct texts
-    return once(heads, partial(_quoted, before=before), pl.String)
+    return values.map_batches(partial(_quoted, before=before), pl.String, is_elementwise=True)
 
 
 def quoted_lists_expr(lists: pl.Expr) -> pl.Expr:
@@ -146,13 +163,22 @@ def _quoted_lists(lists: pl.Series) -> pl.Series:
     return answers.set(lists.is_not_null() & answers.is_null(), "").alias(lists.name)
 
 
-def _quoted(head: pl.Series, before: str) -> pl.Series:
-    cut = head.zip_with(head.str.len_bytes() <= SHOWN, head.str.head(SHOWN - 1) + "…")
-    escaped = pl.lit(cut).str.replace_many(_ESCAPED)
-    plain = pl.DataFrame().select_seq(pl.concat_str(pl.lit(f'{before}"'), escaped, pl.lit('"'))).to_series()
-    odd = head.str.head(SHOWN).str.contains(_NOT_PLAIN)
-    if not odd.any():
-        return plain
-    frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    others = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
-    return frame.select_seq(pl.coalesce(others, "plain")).to_series()
+def _quoted(values: pl.Series, before: str) -> pl.Series:
+    if values.null_count() == len(values):
+        return values
+    texts = values.alias("text")
+    if texts.str.len_bytes().max() > SHOWN:  # type: ignore[operator]  # one is not null
+        texts = texts.str.head(SHOWN + 1)
+        texts = texts.zip_with(texts.str.len_chars() <= SHOWN, texts.str.head(SHOWN - 1) + "…")
+    changed = texts.str.contains(_CHANGED)
+    return among(_in_quotes(texts, before), changed, texts, partial(_escaped, before=before)).alias(values.name)
+
+
+def _in_quotes(texts: pl.Series, before: str) -> pl.Series:
+    return texts.to_frame().select_seq(pl.concat_str(pl.lit(f'{before}"'), "text", pl.lit('"'))).to_series()
+
+
+def _escaped(texts: pl.Series, before: str) -> pl.Series:
+    by_python = rowwise(pl.col("text"), lambda text: before + quoted(text), pl.String, distinct=True)
+    escaped, odd = _in_quotes(texts.str.replace_many(_ESCAPED), before), texts.str.contains(_ODD)
+    return among(escaped, odd, texts, lambda texts: texts.to_frame().select_seq(by_python).to_series())

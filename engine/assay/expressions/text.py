@@ -31,6 +31,9 @@ WHITESPACE = (
 ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
 """The code points beyond ASCII that ``str.lower`` or IGNORECASE maps to an ASCII letter: İ, ı, ſ and the Kelvin sign."""
 
+_LONG = 1_024
+"""Bytes of a text of which few are changed together; of short ones, as many as have that size."""
+
 Texts = TypeVar("Texts", pl.Expr, pl.Series)
 """A String column, or an expression for one."""
 
@@ -70,20 +73,21 @@ def begins_with(values: pl.Expr, characters: str) -> pl.Expr:
     return pl.any_horizontal((values >= chr(first)) & (values < chr(after)) for first, after in ranges)
 
 
-@lru_cache(maxsize=1)
-def _capitals() -> str:
+@lru_cache(maxsize=3)
+def _changed_by(form: Callable[[str], str]) -> str:
+    """Return the code points beyond ASCII that a form of ``str`` changes."""
     scalars = SCALARS()[128:]
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
-    return "".join(code for block in blocks if block.lower() != block for code in block if code.lower() != code)
+    return "".join(code for block in blocks if form(block) != block for code in block if form(code) != code)
 
 
-@lru_cache(maxsize=1)
-def _other_capitals() -> str:
-    return as_class(_capitals())
+@lru_cache(maxsize=3)
+def _class_changed_by(form: Callable[[str], str]) -> str:
+    return as_class(_changed_by(form))
 
 
 def _lowered_to(code: str) -> str:
-    return code + "".join(capital for capital in _capitals() if capital.lower() == code)
+    return code + "".join(capital for capital in _changed_by(str.lower) if capital.lower() == code)
 
 
 def ascii_lower(series: pl.Series) -> pl.Series:
@@ -125,27 +129,37 @@ def word_places(value: str, phrase: str) -> Iterator[tuple[int, int]]:
         at = value.find(phrase, max(end, at + 1) if is_alone else at + 1)
 
 
+def recased_expr(values: pl.Expr, form: Callable[[str], str]) -> pl.Expr:
+    """Return ``str.lower``, ``str.upper`` or ``str.casefold`` as an elementwise expression over a String column."""
+    recase = partial(by_slices, column=partial(recased, form=form))
+    return values.map_batches(recase, return_dtype=pl.String, is_elementwise=True)
+
+
 def lower_expr(values: pl.Expr) -> pl.Expr:
     """Return ``str.lower`` as an elementwise expression over a String column."""
-    return values.map_batches(_lower, return_dtype=pl.String, is_elementwise=True)
+    return recased_expr(values, str.lower)
 
 
-def _lower(values: pl.Series) -> pl.Series:
-    return lower_rows(values, values.is_not_null())
+def lower_rows(values: pl.Series, fully: pl.Series | None = None) -> pl.Series:
+    """Lower texts by ``str.lower``; if only some rows are lowered ``fully``, the ASCII letters of the others."""
+    return recased(values, str.lower, fully)
 
 
-def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
-    """Lower texts: some by ``str.lower``, of the others only the ASCII letters."""
-    lowered = ascii_lower(values)
+def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | None = None) -> pl.Series:
+    """Return ``form`` of texts; if only some rows take it ``fully``, that of the ASCII letters of the others."""
+    import pyarrow.compute as pc  # slow to import
+
+    of_ascii = pc.ascii_upper if form is str.upper else pc.ascii_lower
+    array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+    results = pl.Series(values.name, of_ascii(array), dtype=pl.String)
+    beyond = ~is_ascii(values) if fully is None else ~is_ascii(values) & fully
     # rows are filtered, not masked, because Polars also searches the values behind nulls
-    at = fully.arg_true()
-    at = at.filter(~is_ascii(values.gather(at)))
-    if not len(at):
-        return lowered
-    beyond = values.gather(at)
-    capital = beyond.str.contains(_other_capitals())
-    exact = pl.Series(list(map(lower, beyond.filter(capital).to_list())), dtype=pl.String)
-    return lowered.scatter(at.filter(capital), exact) if len(exact) else lowered
+    if not len(at := beyond.arg_true()):
+        return results
+    texts = values.gather(at)
+    changed = texts.str.contains(_class_changed_by(form))
+    exact = pl.Series(list(map(form, texts.filter(changed).to_list())), dtype=pl.String)
+    return results.scatter(at.filter(changed), exact) if len(exact) else results
 
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
@@ -156,6 +170,12 @@ def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
 def strip_expr(values: pl.Expr) -> pl.Expr:
     """Return ``str.strip`` as an elementwise expression over a String column."""
     return values.str.strip_chars(WHITESPACE)
+
+
+def single_spaced_expr(values: pl.Expr) -> pl.Expr:
+    """Return ``" ".join(value.split())`` as an elementwise expression over a String column."""
+    blank, other = as_class(WHITESPACE), as_class(WHITESPACE.replace(" ", ""))
+    return strip_expr(values).str.replace_all(f"{blank}{{2,}}|{other}", " ")
 
 
 def contains_expr(values: pl.Expr, phrase: str) -> pl.Expr:
@@ -185,8 +205,14 @@ def contains_lowered(values: pl.Series, phrases: pl.Series) -> pl.Series:
 
 def _contains_lowered(columns: Sequence[pl.Series]) -> pl.Series:
     values, phrases = columns
-    fully = ~is_ascii(phrases) | values.str.contains(ASCII_ALIKE)
-    return contains_column(lower_rows(values, fully), lower_rows(phrases, fully))
+    is_simple = is_ascii(phrases)
+    contained = contains_column(ascii_lower(values), ascii_lower(phrases)) & is_simple
+    # an ASCII phrase that is not found may still be in the lower case of a text with such letters
+    others = (~contained & ~(is_simple & is_ascii(values))).arg_true()
+    values, is_simple = values.gather(others), is_simple.gather(others)
+    others = others.filter(~is_simple | values.str.contains(ASCII_ALIKE))
+    exact = (lower_rows(column.gather(others)) for column in columns)
+    return contained.scatter(others, contains_column(*exact)) if len(others) else contained
 
 
 def in_slices(
@@ -194,7 +220,7 @@ def in_slices(
 ) -> pl.Series:
     """Run a function that makes new texts on a few rows at a time."""
     rows = max(1, rows or THRESHOLDS.slice)
-    if len(columns[0]) <= rows:
+    if len(columns[0]) <= rows or columns[0].estimated_size() <= rows * _LONG:
         return function(columns)
     starts = range(0, len(columns[0]), rows)
     return pl.concat([function([column.slice(start, rows) for column in columns]) for start in starts])

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
 from assay.expressions.shared_columns import rowwise
-from assay.expressions.text import by_columns, by_slices, is_ascii, is_plain, lower_expr, strip_expr
+from assay.expressions.text import by_columns, is_plain, lower_expr, recased_expr, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.steps.places import PlacedText, places_of
 from assay.values.normal_forms import ENDS
@@ -46,18 +45,7 @@ class Upper(Step):
         return given.recased(str.upper)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return by_columns(texts, self.row, partial(by_slices, column=_upper))
-
-
-def _upper(texts: pl.Series) -> pl.Series:
-    import pyarrow.compute as pc  # slow to import
-
-    upper = pl.Series(pc.ascii_upper(texts.to_arrow(compat_level=pl.CompatLevel.oldest())), dtype=pl.String)
-    beyond = ~is_ascii(texts)
-    if not beyond.any():
-        return upper
-    exact = [text.upper() for text in texts.filter(beyond).to_list()]
-    return upper.scatter(beyond.arg_true(), pl.Series(exact, dtype=pl.String))
+        return recased_expr(texts, str.upper)
 
 
 class Strip(Step):
@@ -263,6 +251,7 @@ class Casefold(_Named):
     """The text with its case folded, by `str.casefold`."""
 
     name = "casefold"
+    runs_as = Step.runs_as
     examples = (StepExample("Straße", "strasse"),)
 
 
@@ -284,4 +273,5 @@ class Whitespace(_Named):
     """The text with single spaces for white space, and none around it: `" ".join(text.split())`."""
 
     name = "whitespace"
+    runs_as = Step.runs_as
     examples = (StepExample(" a\n b ", "a b"),)

@@ -16,6 +16,7 @@ from assay.errors import did_you_mean
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 from assay.expressions.shared_columns import SharedColumn, rowwise, text
+from assay.expressions.text import recased_expr, single_spaced_expr
 from assay.frozen import frozen
 from assay.values.normal_forms import (
     MINERVA,
@@ -195,6 +196,10 @@ def normalizer_schemas() -> list[dict[str, Any]]:
 
 def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:
     """Return ``normalizer(spec)`` as an elementwise expression over a String column."""
+    if spec == "casefold":
+        return recased_expr(texts, str.casefold)
+    if spec == "whitespace":
+        return single_spaced_expr(texts)
     return rowwise(texts, normalizer(spec), pl.String, distinct=True)
 
 
