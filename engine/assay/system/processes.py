@@ -160,7 +160,9 @@ _ALLOCATOR = "_RJEM_MALLOC_CONF"
 
 def return_memory_soon() -> None:
     """Let Polars use freed memory again or return it to the system, unless the user decides; before Polars is imported."""
-    os.environ.setdefault(_ALLOCATOR, f"narenas:{max(2, os.cpu_count() or 1)},dirty_decay_ms:50,muzzy_decay_ms:0")
+    # an arena for two cores: what one thread frees serves the other, which need not wait for the system to clear new pages
+    arenas = max(1, (os.cpu_count() or 1) // 2)
+    os.environ.setdefault(_ALLOCATOR, f"narenas:{arenas},dirty_decay_ms:500,muzzy_decay_ms:0")
 
 
 def keeps_memory() -> bool:
