@@ -90,7 +90,7 @@ class ParquetFile(File):
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
-        if not (self._buffered(units) or (self.plain and in_pieces)):
+        if not (self._buffered(units) or (in_pieces and self.plain)):
             if groups := self._groups_at_once(units):
                 yield from self._by_groups(first, first + len(units), names, groups)
             else:
