@@ -438,3 +438,12 @@ def short_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
         return score < 1.0
     error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
     return columns_of(spec).short(score, error)
+
+
+def counts_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
+    """The numbers of a check in all rows, as the fields of a struct."""
+    score = pl.col(hidden(check_column(verifier, spec)))
+    error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None)
+    return pl.struct(
+        rows=score.count(), total=score.sum(), failures=short_expr(verifier, spec).sum(), errors=error.count()
+    )

@@ -36,6 +36,7 @@ from assay.aggregating.pipeline import (
     check_exprs,
     columns_of,
     condition_layer,
+    counts_expr,
     group_exprs,
     lanes_of,
     may_err,
@@ -292,6 +293,11 @@ class Plan(Displayed):
             for name in (hidden(check_column(verifier, spec)), error_column(verifier, spec))
         ]
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)))
+
+    @cached_property
+    def counts(self) -> list[tuple[pl.Expr, str | None]]:
+        """What the summary counts of each of ``checks`` in every batch, and the reason of its failures if all have the same."""
+        return [(counts_expr(verifier, spec), one_reason(spec)) for verifier, spec, _ in self.checks]
 
     @property
     def piece(self) -> int:

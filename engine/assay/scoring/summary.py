@@ -19,7 +19,7 @@ from assay.aggregating.columns import (
     remark_column,
 )
 from assay.aggregating.outcomes import OUTCOMES
-from assay.aggregating.pipeline import may_err, one_reason, short_expr
+from assay.aggregating.pipeline import may_err
 from assay.aggregating.templates import templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
@@ -319,7 +319,7 @@ class Summary(Displayed):
         _count(summary.unscored, reasons)
         summary.no_task = _without_task(reasons)
         for named, part in _named_parts(plan, scored):
-            for ident, (verifier, spec, _) in named:
+            for ident, ((verifier, spec, _), _) in named:
                 if may_err(spec):
                     score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
                     entry = summary.entry(ident, spec.type, spec.weight)
@@ -416,14 +416,14 @@ class Summary(Displayed):
         self.no_task += _without_task(batch[UNSCORED])
         for named, part in _named_parts(plan, batch):
             # one query counts all checks
-            counts = part.select(_counts(*checked[:2]).alias(ident) for ident, checked in named)
-            for ident, (verifier, spec, check) in named:
+            counts = part.select_seq(count.alias(ident) for ident, (_, (count, _)) in named)
+            for ident, ((verifier, spec, check), (_, always)) in named:
                 entry, numbers = self.entry(ident, spec.type, spec.weight), counts[ident][0]
                 entry.merge(CheckSummary(ident, spec.type, spec.weight, **numbers))
                 if (remark := remark_column(verifier, spec)) in part.columns:
                     _count(entry.remarks, part[remark])
-                if (reason := one_reason(spec)) is not None:
-                    entry.reasons.update({reason: numbers["failures"]} if numbers["failures"] else {})
+                if always is not None:
+                    entry.reasons.update({always: numbers["failures"]} if numbers["failures"] else {})
                     continue
                 reasons = part[reason_column(verifier, spec)].drop_nulls()
                 several = check.traits.separator and len(reasons)
@@ -534,29 +534,23 @@ def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
     return f"{verifier.id}/{spec.id}" if spec.id and several else spec.id
 
 
-_Checked = tuple[VerifierSpec, CheckSpec, Check]
+_Checked = tuple[tuple[VerifierSpec, CheckSpec, Check], tuple[pl.Expr, str | None]]
+"""A check of a plan, with its entry in the plan's ``counts``."""
 
 
 def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, _Checked]], pl.DataFrame]]:
     fixed: list[tuple[str, _Checked]] = []
     parts = [(fixed, batch)]
-    for verifier, spec, check in plan.checks:
+    for checked in zip(plan.checks, plan.counts, strict=True):
+        (verifier, spec, _), _ = checked
         if ident := _ident(plan, verifier, spec):
-            fixed.append((ident, (verifier, spec, check)))
+            fixed.append((ident, checked))
             continue
         extra = hidden(extra_column(verifier, spec))
         named = batch.filter(pl.col(extra).is_not_null())
         by_name = ((part[extra][0], part) for part in named.partition_by(extra)) if named.height else ()
-        parts += [([(name, (verifier, spec, check))], part) for name, part in sorted(by_name, key=lambda pair: pair[0])]
+        parts += [([(name, checked)], part) for name, part in sorted(by_name, key=lambda pair: pair[0])]
     return parts
-
-
-def _counts(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr:
-    score = pl.col(hidden(check_column(verifier, spec)))
-    error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None)
-    return pl.struct(
-        rows=score.count(), total=score.sum(), failures=short_expr(verifier, spec).sum(), errors=error.count()
-    )
 
 
 def _count(counts: Counter[str], reasons: pl.Series) -> None:
