@@ -98,7 +98,9 @@ CALLERS := mlflow==3.17.2 langsmith==0.15.0 langfuse==5.0.4 braintrust==0.47.0 p
 GRADERS := $(INSPECT) rouge_score==0.1.2 sacrebleu==2.6.0 numpy==2.4.6 requests scipy immutabledict
 GRADERS_ALONE := lm_eval==0.4.13 trl==1.16.0 verl==0.9.1 crfm-helm==0.5.16 bfcl-eval==2026.3.23 nvidia-simple-evals==26.3 \
 	transformers==4.57.6 llama-index-core==0.14.25
-OTHER_CALLERS := opik==2.2.122 deepeval==4.3.1 openenv==0.10.0
+OTHER_CALLERS := opik==2.2.122 openenv==0.10.0
+# refuses the release of click that openenv wants
+DEEPEVAL := deepeval==4.3.1
 
 # evals without TensorFlow, web browsers and the like, which only some of its own evals import
 OPENAI_EVALS := backoff blobfile lz4 openai requests tiktoken tqdm zstandard
@@ -145,8 +147,10 @@ peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators 
 	$(PEERS)/evals/bin/python -m pytest tests/peers/test_evals.py
 	$(call PEER,callers) --editable . $(PEER_TESTS) $(CALLERS)
 	$(call PEER,other-callers) --editable . $(PEER_TESTS) $(OTHER_CALLERS)
+	$(call PEER,deepeval) --editable . $(PEER_TESTS) $(DEEPEVAL)
 	$(PEERS)/callers/bin/python -m pytest tests/peers/test_row.py
 	$(PEERS)/other-callers/bin/python -m pytest -p no:asyncio tests/peers/test_row.py
+	$(PEERS)/deepeval/bin/python -m pytest -p no:asyncio tests/peers/test_row.py
 	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_peer_verifiers.py
 	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_peer_verifiers.py
 
