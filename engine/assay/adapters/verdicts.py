@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from statistics import fmean
 from typing import Any
 
@@ -61,7 +63,7 @@ def check_columns(plan: Plan) -> Columns:
             columns[column] = (f"{verifier.id}/{spec.id}" if several else spec.id), float(spec.weight)
         if not present and (column := f"score/{verifier.id}") in plan.results:  # a function is its own verifier
             weights = [spec.weight for spec in verifier.checks] if verifier.share is None else [verifier.share.weight]
-            columns[column] = verifier.id, float(sum(weights))
+            columns[column] = verifier.id, reduce(add, weights, 0.0)
     return columns
 
 

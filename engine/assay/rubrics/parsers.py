@@ -17,6 +17,7 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Iterable
+from operator import add
 from types import SimpleNamespace
 from typing import Any
 
@@ -295,7 +296,8 @@ class XMLParser(Parser):
         messages = self.get_assistant_messages(completion)
         if not messages or not self._fields:
             return 0.0
-        return sum(self._format_score(_content_text(message)) for message in messages) / len(messages)
+        scores = (self._format_score(_content_text(message)) for message in messages)
+        return functools.reduce(add, scores) / len(messages)  # sum() of Python 3.12 rounds otherwise
 
     def _format_score(self, content: str) -> float:
         if self._has_own_parse():

@@ -5,7 +5,8 @@ Sources: SQuAD's ``evaluate-v2.0.py``; rouge_score 0.1.2 without stemming; promp
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import polars as pl
@@ -87,7 +88,7 @@ def _bleu(words: Bag, golds: Sequence[Bag]) -> float:
         return 0.0
     logs = [math.log(share or NEVER) for share in precisions(words, golds)]
     penalty = brevity(len(words.words), [len(gold.words) for gold in golds])
-    return penalty * math.exp(sum(logs) / len(logs))
+    return penalty * math.exp(reduce(add, logs) / len(logs))  # sum() of Python 3.12 rounds otherwise
 
 
 def _split(text: str) -> list[str]:
