@@ -1284,8 +1284,9 @@ def documented(*kinds: Any) -> Callable[[_F], _F]:
         lines = (function.__doc__ or "").splitlines()  # python -OO removes docstrings
         start = next((number for number, line in enumerate(lines) if line.strip().startswith("options:")), None)
         if start is not None:
+            indent = lines[start].partition("options:")[0]
             lines[start : start + 1] = [
-                f"        {name}: {option.description}" for name, (_, option) in options.items()
+                f"{indent}{name}: {option.description}" for name, (_, option) in options.items()
             ]
             function.__doc__ = "\n".join(lines)
         if not own or isinstance(function, type):

@@ -31,7 +31,8 @@ def sample_rows(verifier: VerifierSpec, count: int, seed: int = 0) -> list[dict[
     words += [example.completion for check in own for example in check.examples if example.completion]
     for check in own:
         code = getattr(check.row, "__code__", None)
-        words += [value for value in (code.co_consts[1:] if code else ()) if isinstance(value, str)]
+        constants = code.co_consts if code else ()
+        words += [value for value in constants if isinstance(value, str) and value != check.row.__doc__]
     texts = [
         text
         for word in dict.fromkeys(word for word in words if word.isprintable())

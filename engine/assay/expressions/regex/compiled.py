@@ -87,9 +87,21 @@ def parsed(pattern: str, flags: int) -> Any:
         raise TooExpensiveError(f"a pattern of more than {_LONGEST:,} characters")
     with _quiet():
         tree = sre_parser.parse(pattern, flags)
+    _restore_empty_look_ahead(tree)
     if pattern.count("[") + pattern.count("-") > _FEW_RANGES and _milliseconds(tree) > _MAX_MILLISECONDS:
         raise TooExpensiveError("a pattern whose classes take long to compile")
     return tree
+
+
+def _restore_empty_look_ahead(node: Any) -> None:
+    """Write ``(?!)`` as Python 3.11 parses it: a later one makes a node of its own of it."""
+    if isinstance(node, sre_parser.SubPattern):
+        for at, (op, _) in enumerate(node.data):
+            if op is sre.FAILURE:
+                node.data[at] = (sre.ASSERT_NOT, (1, sre_parser.SubPattern(node.state)))
+    if isinstance(node, sre_parser.SubPattern | list | tuple):
+        for inner in node:
+            _restore_empty_look_ahead(inner)
 
 
 def _milliseconds(node: Any) -> float:

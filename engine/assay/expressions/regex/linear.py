@@ -412,7 +412,6 @@ _NAMES = {
     "GROUPREF_EXISTS": "a conditional group",
     "ATOMIC_GROUP": "an atomic group",
     "POSSESSIVE_REPEAT": "a possessive repeat",
-    "FAILURE": "a pattern that can never match",
 }
 
 
