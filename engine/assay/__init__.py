@@ -45,6 +45,7 @@ def __getattr__(name: str) -> Any:
     """A public name, or a module of the package."""
     home = _HOMES.get(name, "assay")
     if home != "assay":
+        _processes.open_standard_streams()  # before libraries open files, such as that of libffi
         with _processes.without_collector():
             module = importlib.import_module(home)
         return globals().setdefault(name, getattr(module, name))

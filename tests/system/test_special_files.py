@@ -180,7 +180,7 @@ def test_a_name_that_is_too_long_for_a_result_and_its_draft_is_refused_before_an
         with pytest.raises(assay.UsageError, match=r"File name too long\.") as caught:
             assay.score_file("nowhere.jsonl", SPEC, out)
         assert caught.value.fact.startswith(out[:200])
-    with pytest.raises(assay.UsageError, match=r"x\\x00\.parquet: embedded null byte\."):
+    with pytest.raises(assay.UsageError, match=r"x\\x00\.parquet: a NUL in its name\."):
         assay.score_file("nowhere.jsonl", SPEC, "x\0.parquet")
     assert {path.name for path in work.iterdir()} == {"r.jsonl", "v.json"}
 

@@ -17,7 +17,7 @@ from assay.loading.formats.files import ENGINE_ERRORS, SUFFIXES, known_suffixes,
 from assay.loading.formats.reading import File, pick
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST, PROVENANCE_KEY
-from assay.system.special_files import likely_file, what_is
+from assay.system.special_files import is_folder, likely_file, what_is
 
 _SKIPPED = ("_", ".")
 _TEXTS = 'Texts that are to be scored stand in rows: [{"completion": "a text"}]'
@@ -32,9 +32,10 @@ def expand(source: str | Path) -> tuple[list[Path], list[str]]:
     workbooks, too, if there are files of other formats, and folders of results.
     """
     path, notes = Path(source), list[str]()
+    is_dir = is_folder(path)
     if path.is_file():
         return [path], notes
-    if path.is_dir():
+    if is_dir:
         files = [file for file in _below(path, set(), notes) if suffix_of(file) in SUFFIXES]
         rollouts = [file for file in files if not form_of(file)]
         if rollouts and (documents := [file for file in files if form_of(file)]):  # documents are about the rollouts

@@ -122,7 +122,7 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
     except (OSError, ValueError) as error:  # ValueError: it has a NUL
         long = getattr(error, "errno", None) == errno.ENAMETOOLONG
         hint = "Its draft, beside it, has a name of some 25 bytes more." if long else ""
-        raise UsageError(f"{shown_path(path)}: {getattr(error, 'strerror', error)}.", hint) from None
+        raise UsageError(f"{shown_path(path)}: {getattr(error, 'strerror', 'a NUL in its name')}.", hint) from None
     if not path.parent.is_dir():
         raise UsageError(f"{shown_path(path)}: there is no folder {shown_path(path.parent)}.")
     if (what := what_is(path)) and what != NOWHERE:

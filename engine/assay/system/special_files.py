@@ -29,6 +29,9 @@ _POLL = 0.02
 """Seconds between two looks for one."""
 
 
+_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
+
+
 def what_is(path: Path) -> str:
     """Name what is at a path, with its article; ``""`` for a regular file or nothing at all."""
     try:
@@ -40,6 +43,22 @@ def what_is(path: Path) -> str:
     except ValueError:  # NUL
         return ""
     return _KINDS.get(stat.S_IFMT(mode), "")
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path leads to a folder.
+
+    Raises:
+        OSError: Nobody may look: ``Path.is_dir()`` says no to that since Python 3.14.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        if error.errno in _NOTHING:
+            return False
+        raise
+    except ValueError:  # NUL
+        return False
 
 
 def engine_path(path: Path) -> str:

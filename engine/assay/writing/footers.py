@@ -16,7 +16,7 @@ from pydantic import Field
 from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
 from assay.names import MANIFEST, PROVENANCE_KEY
 from assay.spec.stored_json import Count, StoredError, StoredObject, Whole, parse_stored
-from assay.system.special_files import engine_path, refuse_url, what_is
+from assay.system.special_files import engine_path, is_folder, refuse_url, what_is
 
 SUMMARY = "_summary.json"
 """File in a folder of parts with the summary of the run; written after all parts."""
@@ -189,7 +189,7 @@ def result_files(path: Path) -> list[Path]:
     """Return the files of a result, in order: a parquet file, or the parts in a folder of a run that is finished."""
     refuse_url(path, InputError)
     try:
-        files = _parts(path) if path.is_dir() else [path]
+        files = _parts(path) if is_folder(path) else [path]
         if files == [path]:
             if path.suffix.lower() != ".parquet":
                 hint = "Write it with: assay score … --out NAME.parquet"
