@@ -175,12 +175,17 @@ def run_page(path: Path) -> list[Result]:
     ]
 
 
+_CACHE = tempfile.TemporaryDirectory()
+"""An empty cache of datasets: that of the user may have other rows from an earlier run."""
+
+
 @cache
 def _parent() -> subprocess.Popen[str]:
     """The process whose forks run the pages; it ends with its standard input, at the latest with this process."""
     parent = subprocess.Popen(
         [sys.executable, "-W", "error", *_ON_PURPOSE, __file__],
-        env={**os.environ, "ASSAY_KERNEL": "0", "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        env={**os.environ, "ASSAY_KERNEL": "0", "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        | {"HF_HOME": _CACHE.name, "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

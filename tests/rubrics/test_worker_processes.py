@@ -112,7 +112,7 @@ def test_a_program_without_a_file_uses_functions_of_modules_and_is_told_of_its_o
     reward, error, file = done.stdout.splitlines()
     assert (reward, file) == ("3.0", "<stdin>")
     assert re.fullmatch(
-        r".*cannot be loaded in a worker process: .*'own' .* 'Define them at the top of a module .*'", error
+        r".*cannot be loaded in a worker process: .*'own'.* 'Define them at the top of a module .*'", error
     )
 
 

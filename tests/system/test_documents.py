@@ -160,7 +160,7 @@ def test_what_is_not_toml_is_refused_with_its_line_and_column(text, said):
         ("[" * 10_000 + "]" * 10_000, ".yaml"),
         ("- " * 10_000, ".yaml"),
         ("[" * 10_000 + "]" * 10_000, ".json"),
-        ('{"a":' * 10_000, ".json"),
+        ('{"a":' * 10_000 + "1" + "}" * 10_000, ".json"),
         ("a = " + "[" * 10_000 + "]" * 10_000, ".toml"),
     ],
     ids=["yaml brackets", "yaml dashes", "json brackets", "json objects", "toml brackets"],
