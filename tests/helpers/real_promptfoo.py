@@ -13,7 +13,7 @@ RUNS = """
 import fs from 'fs';
 const {runAssertion, runAssertions} = (await import('promptfoo')).default.assertions;
 const results = [];
-for (const options of JSON.parse(fs.readFileSync(process.argv[2], 'utf8'))) {
+for (const options of JSON.parse(fs.readFileSync(process.argv[1], 'utf8'))) {
   const run = options.assertion ? runAssertion : runAssertions;
   const {score, pass} = await run({test: {vars: {}}, prompt: '', ...options});
   results.push({score, pass});
@@ -34,12 +34,11 @@ def asserted(cases, folder):
         cases: The cases.
         folder: A folder for the cases and promptfoo's settings.
     """
-    program, file = FOLDER / "graders.mjs", folder / "cases.json"
-    program.write_text(RUNS)
+    file = folder / "cases.json"
     file.write_text(json.dumps(cases))
     quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_CONFIG_DIR": str(folder), "LOG_LEVEL": "error"}
     done = subprocess.run(
-        ["node", program, file],
+        ["node", "--input-type=module", "--eval", RUNS, file],  # a file here would be that of other processes, too
         cwd=FOLDER,
         env={**os.environ, **quiet},
         capture_output=True,
