@@ -11,8 +11,9 @@ import pytest
 from cases import sized
 from hostile import hostile_pieces
 
+from assay.checks.text.equality import Equals
 from assay.thresholds import set_to
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalizer
+from assay.values.normalizers import BY_COLUMNS, NORMALIZERS, normalized_expr, normalizer
 
 LM_EVAL = {
     "lmEval": {
@@ -144,3 +145,9 @@ def test_distinct_texts_are_normalized_once(monkeypatch):
     with set_to(small_batch=0):
         pl.DataFrame({"text": ["a", "b", "a"] * 9}).select(normalized_expr(pl.col("text"), "nfc"))
     assert sorted(calls) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+def test_explain_says_whether_python_runs_a_normalizer(name):
+    check = Equals(Equals.Params.model_validate({"value": "a", "normalize": name}))
+    assert check.explain().startswith("columns" if name in BY_COLUMNS else "Python")

@@ -194,12 +194,17 @@ def normalizer_schemas() -> list[dict[str, Any]]:
     return [{"type": "string", "enum": [*NORMALIZERS]}, named, minerva]
 
 
+BY_COLUMNS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
+    "casefold": partial(recased_expr, form=str.casefold),
+    "whitespace": single_spaced_expr,
+}
+"""The normalizers that are expressions; Python runs the others, once for each distinct text."""
+
+
 def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:
     """Return ``normalizer(spec)`` as an elementwise expression over a String column."""
-    if spec == "casefold":
-        return recased_expr(texts, str.casefold)
-    if spec == "whitespace":
-        return single_spaced_expr(texts)
+    if isinstance(spec, str) and spec in BY_COLUMNS:
+        return BY_COLUMNS[spec](texts)
     return rowwise(texts, normalizer(spec), pl.String, distinct=True)
 
 

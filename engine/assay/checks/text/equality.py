@@ -15,6 +15,7 @@ from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_
 from assay.steps.base import Step
 from assay.steps.choices import ChoiceStep, ChoiceStepParams, Split, SplitParams
 from assay.values.normalizers import (
+    BY_COLUMNS,
     NORMALIZERS,
     golds_with_words,
     normalized_expr,
@@ -112,7 +113,9 @@ class Equals(GoldCompared):
         return golds
 
     def explain(self) -> str:
-        if self.params.normalize is not None:
+        if (normalize := self.params.normalize) is not None:
+            if isinstance(normalize, str) and normalize in BY_COLUMNS:
+                return "columns: the normalizer, then a comparison"
             return "Python, once for each distinct text: the normalizer; then columns"
         if self.pattern is not None:
             return "columns: one linear pattern for the phrase and space around it"
