@@ -27,6 +27,7 @@ class Thresholds:
         piece: Rows that go through a plan together: patterns are compiled anew for each piece …
         shared_piece: … and more where work is shared between rows.
         slice: Rows for which texts are lowered together: few, so that memory is reused rather than cleared for each row.
+        slice_text: … but as many short ones as take the memory of so many texts with this size, in bytes.
         batch: Rows of a file that are counted and written together.
         reward_rows: Rollouts whose arguments are in memory at once for reward functions: few objects, freed early and cheaply.
         terms: Terms added in one expression: Polars' planning time grows with the square of the depth.
@@ -52,6 +53,7 @@ class Thresholds:
         lone_searches: Maximum rows of a column-to-column search that runs in Python; for a single row, too, Polars builds a regular
             expression.
         padding: Maximum bytes by which a text may exceed its gold answer to be stripped without inspecting its ends.
+        times_gold: How many times the bytes of their golds texts may have that are lowered whole; longer ones are cut to the gold's size.
         ngram_words: Maximum words of n-grams that are compared as tuples; longer ones get numbers, since each word is in many of them.
         struct_fields: Maximum fields of Python values that become structs; others become JSON text, for every row stores all fields.
         struct_depth: Maximum nesting of such structs: parquet's writer and Polars' recursion have limits near 100 and 500.
@@ -71,6 +73,7 @@ class Thresholds:
     piece: int = 65_536
     shared_piece: int = 131_072
     slice: int = 4_096
+    slice_text: int = 1_024
     batch: int = 65_536
     reward_rows: int = 512
     terms: int = 64
@@ -93,6 +96,7 @@ class Thresholds:
     folded_phrase: int = 200
     lone_searches: int = 1
     padding: int = 16
+    times_gold: int = 3
     ngram_words: int = 4
     struct_fields: int = 100
     struct_depth: int = 50

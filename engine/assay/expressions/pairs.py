@@ -21,8 +21,6 @@ from assay.thresholds import THRESHOLDS
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
-_MUCH = 3
-"""Texts that are so many times longer than what they begin with are cut before they are lowered."""
 _SIGMA = "Σ"
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 """What ``quoted`` shows of the commonest characters that are not shown unchanged."""
@@ -84,7 +82,7 @@ def edge_expr(texts: pl.Expr, golds: pl.Expr, *, end: bool, stripped: bool, lowe
 def _has_edge(columns: Sequence[pl.Series], *, end: bool) -> pl.Series:
     texts, golds = columns[0], lower_rows(columns[1])
     frame, text, gold = pl.DataFrame({"text": texts, "gold": golds}), pl.col("text"), pl.col("gold")
-    if texts.estimated_size() > _MUCH * golds.estimated_size():
+    if texts.estimated_size() > THRESHOLDS.times_gold * golds.estimated_size():
         # no character has fewer in lower case; what a sigma has depends on its neighbours
         size = gold.str.len_chars()
         edges = frame.select_seq(text.str.tail(size) if end else text.str.head(size)).to_series()

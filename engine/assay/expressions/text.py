@@ -31,9 +31,6 @@ WHITESPACE = (
 ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
 """The code points beyond ASCII that ``str.lower`` or IGNORECASE maps to an ASCII letter: İ, ı, ſ and the Kelvin sign."""
 
-_LONG = 1_024
-"""Bytes of a text of which few are changed together; of short ones, as many as have that size."""
-
 Texts = TypeVar("Texts", pl.Expr, pl.Series)
 """A String column, or an expression for one."""
 
@@ -220,7 +217,7 @@ def in_slices(
 ) -> pl.Series:
     """Run a function that makes new texts on a few rows at a time."""
     rows = max(1, rows or THRESHOLDS.slice)
-    if len(columns[0]) <= rows or columns[0].estimated_size() <= rows * _LONG:
+    if len(columns[0]) <= rows or columns[0].estimated_size() <= rows * THRESHOLDS.slice_text:
         return function(columns)
     starts = range(0, len(columns[0]), rows)
     return pl.concat([function([column.slice(start, rows) for column in columns]) for start in starts])
