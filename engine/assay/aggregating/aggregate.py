@@ -200,7 +200,7 @@ def _lines(label: _Label, spec: CheckSpec, outcome: Outcome | None, *, errors: b
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
-    """``lines`` as an expression over the hidden reason or error columns; null if there are none."""
+    """``lines`` as an expression over the hidden reason or error columns; without any, null for errors, else ``""``."""
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
     for verifier, label in _labels(verifiers):
@@ -215,9 +215,10 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
                 fixed = []
     texts += _fixed_lines(fixed)
     if len(texts) < 2:  # noqa: PLR2004
-        return texts[0] if texts else pl.lit(None, dtype=pl.String)
+        line = texts[0] if texts else pl.lit(None, dtype=pl.String)
+        return line if errors else line.fill_null("")
     several = pl.concat_str(texts, separator="\n", ignore_nulls=True)
-    return pl.when(several != "").then(several)
+    return pl.when(several != "").then(several) if errors else several
 
 
 def _line_exprs(
@@ -328,7 +329,7 @@ def verdicts(
 def verdict_exprs(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     """``verdicts`` as hidden columns, which also cover rows that are not scored."""
     is_scored = pl.col(UNSCORED).is_null()
-    feedback = lines_expr(verifiers, errors=False).fill_null("")
+    feedback = lines_expr(verifiers, errors=False)
     overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
     return [
         pl.when(is_scored).then(run_passes_expr(verifiers)).alias(hidden("passed")),

@@ -402,10 +402,7 @@ class Plan(Displayed):
         if number is not None and self._is_few(number):
             plan = self._for_small if number <= THRESHOLDS.small_batch else self
             return few_rows(plan.lazy(frame, watched=watched))
-        each = self.piece
-        if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
-            each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
-        with in_pieces(max(1, each)):
+        with in_pieces(self.piece if number is None else self._piece_of(number)):
             return self.lazy(frame, watched=watched).collect()
 
     def score_rows(self, rows: Any) -> pl.DataFrame:
@@ -479,13 +476,17 @@ class Plan(Displayed):
         is_first = "_for_few" not in vars(self)
         return self._for_few if is_first or self._open_table is None else self
 
+    def _piece_of(self, rows: int) -> int:
+        """Rows to process together of a known number: a piece for each core, at least."""
+        return max(1, THRESHOLDS.unstreamed_rows, min(self.piece, -(-rows // pl.thread_pool_size())))
+
     def _is_few(self, rows: int | None) -> bool:
-        """Whether there are too few rows for streaming, which costs more to set up.
+        """Whether the rows are one piece: streaming costs more to set up, and its threads do not reuse each other's memory.
 
         NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.
         """
         all_builtin = all(is_builtin(check) or isinstance(check, RowFunctionCheck) for check in self.readers)
-        if rows is None or rows > THRESHOLDS.unstreamed_rows or not all_builtin:
+        if rows is None or rows > self._piece_of(rows) or not all_builtin:
             return False
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
 
