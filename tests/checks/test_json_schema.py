@@ -9,7 +9,7 @@ from cases import DATA
 from assay import load_verifier, score
 from assay.checks.json import schemas
 from assay.checks.json.schema import JsonSchema
-from assay.checks.json.schema_cost import cost_of, cost_of_text
+from assay.checks.json.schema_cost import PLAIN_STEPS, cost_of, cost_of_text, is_plain
 from assay.errors import SpecError
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
@@ -360,12 +360,12 @@ def test_the_bound_is_above_what_simple_schemas_take():
 def test_the_bound_of_a_text_is_never_below_that_of_its_schema(schema):
     text = json.dumps(schema, ensure_ascii=True, separators=(",", ":")).replace("\\u00e9", "e")
     quick, exact = cost_of_text(text), cost_of(json.loads(text))
-    assert quick.compiles
+    assert is_plain(text)
     assert exact.compiles
-    assert exact.paths.steps <= quick.paths.steps
+    assert exact.paths.steps <= quick.paths.steps <= PLAIN_STEPS * len(text)
     assert exact.paths.letters == quick.paths.letters == 0
     assert exact.paths.chain <= quick.paths.chain + 1
-    assert exact.size <= quick.size + 1_000
+    assert exact.size <= 1_000 * text.count("{") + 1_000
 
 
 @pytest.mark.parametrize(
@@ -373,4 +373,4 @@ def test_the_bound_of_a_text_is_never_below_that_of_its_schema(schema):
     ['{"$ref": "#"}', '{"pattern": "a"}', '{"\\u0024ref": "#"}', '{"a": "é"}', '{"not":' * 300 + "true" + "}" * 300],
 )
 def test_what_a_text_may_hide_is_looked_at(text):
-    assert cost_of_text(text) is None
+    assert not is_plain(text)

@@ -1,5 +1,6 @@
 """The check of a JSON Schema: json_schema."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
@@ -8,9 +9,10 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
 from assay.checks.json.keys import not_json
-from assay.checks.json.schemas import Schema, compiled, json_value
+from assay.checks.json.schemas import Schema, compiled, compiled_anew, json_value
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
+from assay.thresholds import THRESHOLDS
 from assay.values.params import Params
 from assay.values.references import OF_ROW, json_text
 
@@ -18,6 +20,15 @@ from assay.values.references import OF_ROW, json_text
 def _is_refused(schema: Schema) -> bool:
     """Return whether rows cannot use it; one that takes too long is an error of the row, as an output is that takes too long."""
     return bool(schema.problem) and not schema.is_late
+
+
+def _judged(value: str, schema: Schema) -> tuple[float, str]:
+    """Return the score of a text and the reason."""
+    parsed = json_value(value)
+    if parsed is NOT_JSON:
+        return 0.0, not_json(value)
+    reason = schema.reason(parsed, value)
+    return float(not reason), reason
 
 
 class SchemaParams(Params):
@@ -65,20 +76,21 @@ class JsonSchema(PairCheck):
     )
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
-        parsed = json_value(value)
-        if parsed is NOT_JSON:
-            return 0.0, not_json(value)
-        reason = compiled(gold, self.params.validate_formats).reason(parsed, value)
-        return float(not reason), reason
+        return _judged(value, compiled(gold, self.params.validate_formats))
 
     def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; golds are not looked at before, so that each is compiled once, however many there are."""
-        return [
-            NO_ANSWER
-            if _is_refused(compiled(gold, self.params.validate_formats))
-            else self.answered(self.judge, value, gold)
-            for value, gold in zip(values, golds, strict=True)
-        ]
+        uses, formats = Counter(golds), self.params.validate_formats
+        is_kept = (
+            len(uses) <= THRESHOLDS.small_batch
+        )  # as of the calls of a training run, which bring the same ones again
+
+        def answer(value: str, gold: str) -> Any:
+            # what is used once is dropped at once: to fill the memory takes longer than to compile it
+            schema = (compiled if is_kept or uses[gold] > 1 else compiled_anew)(gold, formats)
+            return NO_ANSWER if _is_refused(schema) else self.answered(_judged, value, schema)
+
+        return [*map(answer, values, golds)]
 
     @cached_property
     def own_gold(self) -> str:

@@ -6,7 +6,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path as File
 from typing import Any, Literal
 
-from assay.checks.json.schema_cost import STEPS, SchemaCost, cost_of, cost_of_text
+from assay.checks.json.schema_cost import PLAIN_STEPS, STEPS, SchemaCost, cost_of, cost_of_text, is_plain
 from assay.errors import SHOWN, clipped, printable
 from assay.expressions.json import NOT_JSON, begins_like_json, mended, quick_loads, slow_loads
 from assay.expressions.regex.compiled import on_any_stack
@@ -68,25 +68,29 @@ def shown_value(value: Any) -> str:
 
 @frozen
 class Schema:
-    """A compiled schema."""
+    """A compiled schema; ``known_cost`` is None for a plain one."""
 
     text: str
     formats: bool
-    bound: SchemaCost
+    known_cost: SchemaCost | None
     validator: Any = None
     problem: str = ""
     is_late: bool = False
 
     @cached_property
     def cost(self) -> SchemaCost:
-        """The bound that decides what is evaluated here, and how far: ``bound`` may be above it."""
-        return cost_of(json_value(self.text)) if self.bound.is_rough else self.bound
+        """The bound that decides what is evaluated here, and how far."""
+        return self.known_cost or cost_of(json_value(self.text))
 
     def is_small(self, text: str, most: int = STEPS) -> bool:
         """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
         if self.validator is None:
             return False
-        return self.bound.is_small(text, most) or (self.bound.is_rough and self.cost.is_small(text, most))
+        # higher bounds first: nearly always the first is enough
+        return (
+            self.known_cost is None
+            and (PLAIN_STEPS * len(self.text) * (1 + len(text)) <= most or cost_of_text(self.text).is_small(text, most))
+        ) or self.cost.is_small(text, most)
 
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does."""
@@ -171,14 +175,13 @@ def _bad_schema(message: str, path: list[str | int]) -> str:
     return f"the schema is not valid{f' at {place_of(tuple(path))}' if path else ''}: {short}"
 
 
-@cached_within(_BYTES, lambda schema, text, _: max(_BYTES // _KEPT, schema.bound.size + len(text)))
-def compiled(text: str, formats: bool) -> Schema:
+def compiled_anew(text: str, formats: bool) -> Schema:
     """Return the schema of a JSON text, compiled; one that is not a schema has a ``problem``."""
     schema = json_value(text)
     if schema is NOT_JSON:
         return Schema(text, formats, SchemaCost(compiles=False), problem="the schema is not valid: it is not JSON")
-    cost = cost_of_text(text) or cost_of(schema)
-    if not cost.compiles:
+    cost = None if is_plain(text) else cost_of(schema)
+    if cost and not cost.compiles:
         try:
             kind, *details = evaluated("compile", text, (formats, _MASK))
         except (TimeoutError, MemoryError) as error:
@@ -195,6 +198,14 @@ def compiled(text: str, formats: bool) -> Schema:
         message = getattr(error, "message", None) or str(error)
         return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
     return Schema(text, formats, cost, validator)
+
+
+def _size(schema: Schema, text: str, _: bool) -> int:
+    return max(_BYTES // _KEPT, len(text) + (schema.known_cost.size if schema.known_cost else 1_000 * text.count("{")))
+
+
+compiled = cached_within(_BYTES, _size)(compiled_anew)
+"""The same, kept for later texts."""
 
 
 @cache
