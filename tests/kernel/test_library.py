@@ -305,9 +305,15 @@ def test_a_library_that_polars_refuses_or_that_answers_wrongly_is_not_used(monke
     with pytest.raises(library._UnusableError, match="Polars refused it"):
         library._loaded()
     monkeypatch.undo()
-    monkeypatch.setattr(Fact, "holds", lambda *_: True)
+    monkeypatch.setattr(library, "_EXPECTED", (library.NULL, *[0] * (len(library._TEXTS) - 1)))
     with pytest.raises(library._UnusableError, match="failed its self-test"):
         library._loaded()
+
+
+def test_the_self_test_expects_what_the_definitions_answer():
+    (null, *texts), (of_null, *words) = library._TEXTS, library._EXPECTED
+    assert (null, of_null) == (None, library.NULL)
+    assert words == [library._word_of(text, library._TRIED) for text in texts]
 
 
 def test_without_the_kernel_everything_is_there(monkeypatch):

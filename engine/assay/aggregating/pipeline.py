@@ -7,7 +7,7 @@ threshold and negation do not touch it. A group takes the outcomes of its checks
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_, or_
 from typing import NamedTuple, TypeGuard
 
@@ -28,6 +28,7 @@ from assay.checks.base import Check, Columns, FactCheck, Outcome, Row, RowAwareC
 from assay.checks.groups import Group, Included
 from assay.errors import encodable
 from assay.expressions.shared_columns import SharedColumn, columns_read, is_small, reading_column
+from assay.kernel.facts import Fact
 from assay.kernel.library import answers
 from assay.names import COMPLETION, FUNCTION, TEXT
 from assay.spec.check import CheckSpec, Condition
@@ -190,10 +191,28 @@ def subject_of(spec: CheckSpec) -> str:
 def columns_of(spec: CheckSpec) -> Columns:
     """Return the outcomes of a check that is known as expressions about what it reads."""
     assert spec.check is not None  # noqa: S101  (checks of unknown type do not run)
+    if isinstance(spec.check, FactCheck) and answers(_facts(spec)):
+        columns, lanes = _columns_of_facts(spec)
+        with columns_read() as read:
+            read.extend(lanes)
+        return columns
     with reading_column(subject_of(spec)):
-        if isinstance(spec.check, FactCheck) and answers(facts := facts_of(spec.check)):
-            return spec.check.from_facts([fact.lane.col for fact in facts])
         return spec.check.columns()
+
+
+# NOTE: cached, because a plan asks some twenty times for what a check's columns are, and what a run writes and counts depends on them
+
+
+@lru_cache(1_024)
+def _facts(spec: CheckSpec) -> tuple[Fact, ...]:
+    return () if spec.check is None else facts_of(spec.check)
+
+
+@lru_cache(1_024)
+def _columns_of_facts(spec: CheckSpec) -> tuple[Columns, list[SharedColumn]]:
+    assert isinstance(spec.check, FactCheck)  # noqa: S101  (only they have facts)
+    with columns_read() as lanes, reading_column(subject_of(spec)):
+        return spec.check.from_facts([fact.lane.col for fact in _facts(spec)]), lanes
 
 
 def lanes_of(spec: CheckSpec) -> Iterator[tuple[str, SharedColumn]]:

@@ -125,6 +125,11 @@ def command(
 class _ClickCommand(typer.core.TyperCommand):
     """A command whose help lists the options in groups."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for param in self.params:
+            param.process_value = functools.partial(_processed, param, param.process_value)  # type: ignore[method-assign]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
@@ -135,6 +140,13 @@ class _ClickCommand(typer.core.TyperCommand):
         for panel in sorted(panels, key=[*_SECTIONS, *panels].index):
             with formatter.section(panel):
                 formatter.write_dl(panels[panel])
+
+
+def _processed(param: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    """Return the value of a parameter; one that is not given needs no reader of its type, which takes as long to make as a module."""
+    if value is None and not param.required and param.callback is None:
+        return () if param.multiple or param.nargs == -1 else None
+    return process(context, value)
 
 
 class _Table(Mapping[str, Any]):

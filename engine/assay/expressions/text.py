@@ -9,11 +9,8 @@ with the same lower case; no text is lowered for it.
 *Strip*: CPython strips 29 code points; Polars strips exactly the given set.
 """
 
-import sys
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import chain
 from typing import TypeVar
 
 import polars as pl
@@ -44,8 +41,12 @@ _BY_CONTEXT = frozenset("\u03c3\u03c2\u0307")
 @lru_cache(maxsize=3)
 def SCALARS(end: int = 0x110000) -> str:  # noqa: N802  (a constant, too large to build at import)
     """Return every Unicode scalar value below ``end`` in order, as one string; by default all 1,112,064 code points."""
-    codes = array("I", chain(range(0xD800), range(0xE000, end)))
-    return codes.tobytes().decode(f"utf-32-{sys.byteorder[0]}e")  # four times faster than chr() for each
+    low, each = bytes(range(256)), [bytes([byte]) * 256 for byte in range(256)]
+    codes = bytearray(4 * end)  # in UTF-32, a byte of all numbers at a time: twenty times faster than chr() for each
+    codes[::4], codes[1::4] = low * (end // 256), (b"".join(each) * (end // 65_536 + 1))[:end]
+    codes[2::4] = b"".join(each[plane] * 256 for plane in range(end // 65_536 + 1))[:end]
+    del codes[4 * 0xD800 : 4 * 0xE000]
+    return codes.decode("utf-32-le")
 
 
 def as_class(codes: str) -> str:

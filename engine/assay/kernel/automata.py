@@ -8,9 +8,9 @@ node accepts comes from ``charsets``, so Unicode is that of the running Python. 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from math import prod
-from operator import or_
+from operator import or_, xor
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -308,21 +308,18 @@ class _Subsets:
 
 def _partition(sets: Sequence[Ranges]) -> tuple[Classes, list[frozenset[int]]]:
     """Return classes of code points that the same sets contain, and which sets contain each class."""
-    changes: dict[int, list[int]] = {0: []}
+    changes = {0: 0}  # sets are bits: those of the sets of which a range begins or ends; not where the next one begins
     for number, ranges in enumerate(sets):
+        bit = 1 << number
         for first, last in ranges:
-            changes.setdefault(first, []).append(number)
-            changes.setdefault(last + 1, []).append(number)
+            changes[first] = changes.get(first, 0) ^ bit
+            changes[last + 1] = changes.get(last + 1, 0) ^ bit
     changes.pop(_END, None)
-    inside: set[int] = set()
-    ids: dict[frozenset[int], int] = {}
-    starts, class_of = [], []
-    for start in sorted(changes):
-        for number in changes[start]:  # twice where a range ends and the next begins, which changes nothing
-            inside ^= {number}
-        starts.append(start)
-        class_of.append(ids.setdefault(frozenset(inside), len(ids)))
-    return Classes(tuple(starts), tuple(class_of), len(ids)), [*ids]
+    starts = sorted(changes)
+    inside = [*accumulate(map(changes.__getitem__, starts), xor)]
+    ids = {bits: number for number, bits in enumerate(dict.fromkeys(inside))}
+    members = [frozenset(number for number in range(len(sets)) if bits >> number & 1) for bits in ids]
+    return Classes(tuple(starts), tuple(map(ids.__getitem__, inside)), len(ids)), members
 
 
 def joint_classes(partitions: Sequence[Classes]) -> tuple[Classes, list[tuple[int, ...]]]:

@@ -113,16 +113,20 @@ _TEXTS = (
     *('{"a": 1}', '{"b": {"a": 1}}', "[1, 2", '{"\\u0061": 1}', "the quick brown fox 7"),
     *("é" * 12, "x" * 70 + "DOG", _ASKING, "\u212a"),
 )
+_EXPECTED = (
+    *(NULL, 0x200, 0x200, 0x201, 0x1C9, 0x202, 0x384, 0x200, 0x114, 0x200, 0xE00, 0x1E00, 0xD00, 0x200, 0x1F00, 0x1A4),
+    *(0x300, 0x100, 0x245, 0x200),
+)
+"""What the definitions answer: to ask them takes as long as the kernel takes for a thousand texts."""
 
 
 def _self_test(path: Path) -> bool:
     words = pl.DataFrame({"text": pl.Series(_TEXTS, dtype=pl.String)}).select_seq(
         _words(pl.col("text"), path, program_of(_TRIED))
     )
-    return all(
-        word == NULL if value is None else word & ASK or word == _word_of(value, _TRIED)
-        for value, word in zip(_TEXTS, words.to_series().to_list(), strict=True)
-    ) and bool(words.to_series()[_TEXTS.index(_ASKING)] & ASK)
+    answered = words.to_series().to_list()
+    are_right = (word == right or word & ASK for word, right in zip(answered, _EXPECTED, strict=True))
+    return all(are_right) and answered[0] == NULL and bool(answered[_TEXTS.index(_ASKING)] & ASK)
 
 
 def _word_of(value: str, facts: Sequence[Fact]) -> int:
