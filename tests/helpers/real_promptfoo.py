@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ for (const options of JSON.parse(fs.readFileSync(process.argv[1], 'utf8'))) {
   const {score, pass} = await run({test: {vars: {}}, prompt: '', ...options});
   results.push({score, pass});
 }
-fs.writeSync(1, JSON.stringify(results));
+fs.writeFileSync(process.argv[2], JSON.stringify(results));
 process.exit(0);
 """
 
@@ -31,14 +32,24 @@ def asserted(cases, folder):
     """Return ``score`` and ``pass`` for each case: options of ``runAssertion``, or of ``runAssertions`` without an assertion.
 
     Args:
-        cases: The cases.
+        cases: Lists of cases by a name: promptfoo takes longer to start than for all of them.
         folder: A folder for the cases and promptfoo's settings.
+
+    Returns:
+        The lists of answers by the same names.
     """
-    file = folder / "cases.json"
-    file.write_text(json.dumps(cases))
+    file, found = folder / "cases.json", folder / "answers.json"
+    file.write_text(json.dumps([case for part in cases.values() for case in part]))
     quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_CONFIG_DIR": str(folder), "LOG_LEVEL": "error"}
     done = subprocess.run(
-        ["node", "--input-type=module", "--eval", RUNS, file],  # a file here would be that of other processes, too
+        [
+            "node",
+            "--input-type=module",
+            "--eval",
+            RUNS,
+            file,
+            found,
+        ],  # a file here would be that of other processes, too
         cwd=FOLDER,
         env={**os.environ, **quiet},
         capture_output=True,
@@ -46,4 +57,5 @@ def asserted(cases, folder):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    answers = iter(json.loads(found.read_text()))
+    return {name: [*islice(answers, len(part))] for name, part in cases.items()}

@@ -14,7 +14,10 @@ from assay.cli.main import app
 CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE", f"{os.environ.get('TMPDIR', '/tmp')}/assay-bench"))  # noqa: S108
 PROGRAM = CACHE / "yaml-language-server" / "node_modules" / ".bin" / "yaml-language-server"
 
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="needs yaml-language-server: make yaml-language-server")
+pytestmark = [
+    pytest.mark.skipif(not PROGRAM.exists(), reason="needs yaml-language-server: make yaml-language-server"),
+    pytest.mark.xdist_group("editors"),  # one process of the suite starts the server
+]
 
 
 class Server:

@@ -200,21 +200,33 @@ def test_a_check_is_like_the_grader_of_openai(there):
     assert differing(f"OpenAI graders: {there}", rows, map(expected, rows), NEARLY) == []
 
 
-@needs_promptfoo
-@pytest.mark.parametrize("there", LIKE_PROMPTFOO)
-def test_a_metric_is_that_of_promptfoo(there, tmp_path):
+def texts_for_promptfoo(there):
     rows = drawn(text_row, there)
-    rows = [{name: text.replace("{{", "{").replace("\x1c", " ") for name, text in row.items()} for row in rows]
-    results = asserted([assertion(type=LIKE_PROMPTFOO[there])(row) for row in rows], tmp_path)
-    scores = [result["score"] for result in results]
-    assert differing(f"OpenAI graders: {there}", rows, scores, NEARLY) == []
+    return [{name: text.replace("{{", "{").replace("\x1c", " ") for name, text in row.items()} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """What promptfoo answers, by the row of the table."""
+    cases = {there: [case(row) for row in drawn(make, there)] for there, (make, case) in PROMPTFOO.items()}
+    for there, metric in LIKE_PROMPTFOO.items():
+        cases[there] = [assertion(type=metric)(row) for row in texts_for_promptfoo(there)]
+    return asserted(cases, tmp_path_factory.mktemp("promptfoo"))
 
 
 @needs_promptfoo
+@pytest.mark.xdist_group("promptfoo")
+@pytest.mark.parametrize("there", LIKE_PROMPTFOO)
+def test_a_metric_is_that_of_promptfoo(there, answers):
+    scores = [answer["score"] for answer in answers[there]]
+    assert differing(f"OpenAI graders: {there}", texts_for_promptfoo(there), scores, NEARLY) == []
+
+
+@needs_promptfoo
+@pytest.mark.xdist_group("promptfoo")
 @pytest.mark.parametrize("there", PROMPTFOO)
-def test_a_check_passes_where_the_assertion_of_promptfoo_does(there, tmp_path):
-    make, case = PROMPTFOO[there]
-    rows = drawn(make, there)
-    verdicts = [float(result["pass"]) for result in asserted([case(row) for row in rows], tmp_path)]
+def test_a_check_passes_where_the_assertion_of_promptfoo_does(there, answers):
+    rows = drawn(PROMPTFOO[there][0], there)
+    verdicts = [float(answer["pass"]) for answer in answers[there]]
     assert 0.0 < sum(verdicts) < len(rows)
     assert differing(f"promptfoo: {there}", rows, verdicts) == []

@@ -17,7 +17,7 @@ PIECES = (
 NAMES = ("search", "Search", "reply", "a", "b", "search ", "é")
 ENTRIES = [entry for entry in goldens()["graders"] if entry["name"].startswith("promptfoo.")]
 
-pytestmark = needs_promptfoo
+pytestmark = [needs_promptfoo, pytest.mark.xdist_group("promptfoo")]
 
 
 def gold_of(row, entry, draw):
@@ -45,8 +45,8 @@ def output_of(pool, draw):
     return text
 
 
-def drawn(entry, draw):
-    pool = goldens()["pools"][entry["pool"]]
+def drawn(entry):
+    draw, pool = random.Random(f"{entry['name']} {entry['options']}"), goldens()["pools"][entry["pool"]]
     for _ in range(CASES):
         row = {**draw.choice(pool), "completion": output_of(pool, draw)}
         yield row | ({} if entry["gold"] is None else {entry["gold"]: gold_of(row, entry, draw)})
@@ -59,11 +59,19 @@ def case(entry, row):
     return {"assertion": assertion, "providerResponse": {"output": text if isinstance(text, str) else text[0]}}
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """The rows of each grader, with what promptfoo answers."""
+    rows = {str(entry): [*drawn(entry)] for entry in ENTRIES}
+    cases = {str(entry): [case(entry, row) for row in rows[str(entry)]] for entry in ENTRIES}
+    found = asserted(cases, tmp_path_factory.mktemp("promptfoo"))
+    return {name: (rows[name], found[name]) for name in rows}
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry['name']} {json.dumps(entry['options'])}"[:60])
-def test_promptfoo_gives_the_same_score(entry, tmp_path):
-    draw = random.Random(f"{entry['name']} {entry['options']}")
-    rows = [*drawn(entry, draw)]
-    scores = [result["score"] for result in asserted([case(entry, row) for row in rows], tmp_path)]
+def test_promptfoo_gives_the_same_score(entry, answers):
+    rows, answered = answers[str(entry)]
+    scores = [answer["score"] for answer in answered]
     check = {"id": "g", "type": "grader", "name": entry["name"], "options": entry["options"]}
     check |= {} if entry["gold"] is None else {"value": {"column": entry["gold"]}}
     found = assay.score(rows, {"id": "v", "checks": [check]})["check/v/g"].to_list()

@@ -26,6 +26,8 @@ import assay
 from assay.loading.formats import remote
 from assay.loading.formats.remote import SCHEMES, Remote
 
+pytestmark = pytest.mark.xdist_group("store")  # one process of the suite starts it
+
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}]}
 SECRET = "wJalrXUtnFEMI/K7MDENG+planted"  # noqa: S105  (planted, to be looked for)
 SIGNATURE = "5d672d79c15b13162d9279b0planted"
