@@ -10,6 +10,7 @@ from pydantic import Field
 import assay
 from assay import Check, Example, Params
 from assay.checks.pairs import PairCheck
+from assay.classes import registry as classes
 from assay.compiling.plan import Plan
 from assay.expressions.shared_columns import text
 from assay.functions import registry
@@ -294,20 +295,27 @@ def test_a_function_whose_twin_proves_nothing_does_not_conform(twin, said, monke
 
 
 def test_a_class_without_a_twin_proves_nothing(monkeypatch):
-    monkeypatch.setattr(assay.classes.registry, "_REGISTRY", dict(assay.classes.registry._REGISTRY))
-    one = type("One", (assay.classes.registry.FormatOnly,), {"name": "one", "verify_expr": None})
+    monkeypatch.setattr(classes, "_REGISTRY", dict(classes._REGISTRY))
+    one = type("One", (classes.FormatOnly,), {"name": "one", "verify_expr": None})
     assay.register_verifier("one")(one)
     with pytest.raises(AssertionError, match="one has no Polars version to compare: the class has no verify_expr"):
         assert_verifier_conforms("one", cases=20)
 
 
-@pytest.mark.parametrize(("height", "how"), [(1, "one row"), (2, "two rows")])
-def test_a_plan_that_differs_for_few_rows_is_noticed(monkeypatch, height, how):
+DIFFERS = {
+    "one row": lambda frame: frame.height == 1,
+    "two rows": lambda frame: frame.height == 2,
+    "in chunks": lambda frame: frame.n_chunks() > 1,
+}
+
+
+@pytest.mark.parametrize("how", DIFFERS)
+def test_a_plan_that_differs_for_few_rows_or_many_chunks_is_noticed(monkeypatch, how):
     scored = Plan.score
 
     def score(self, frame):
         result = scored(self, frame)
-        return result.with_columns(reward=pl.lit(0.5)) if frame.height == height else result
+        return result.with_columns(reward=pl.lit(0.5)) if DIFFERS[how](frame) else result
 
     monkeypatch.setattr(Plan, "score", score)
     with pytest.raises(AssertionError, match=f"{how}, row 0"):

@@ -46,7 +46,10 @@ class DifferenceError(AssertionError):
 
 
 ALONE = 1
-"""Every how many of the first ten rows is scored alone, and with the next one: a plan takes as long for one row as for hundreds."""
+"""Every how many of the first ten rows is scored alone, and with the next one: a plan takes as long for one row as for hundreds.
+
+Unless it is each of them, several rows are scored in chunks and not in one piece, too.
+"""
 
 _LETTERS = "aAbBkKsSiIßſKİıΣσςΟéÉǅﬁÅÅ٣１²Ⅷ_"
 _SPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000\u200b\ufeff\x00"
@@ -285,8 +288,10 @@ def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mappi
     plan = Plan(tuple(verifiers), tuple(frame.schema.items()), keep=())
     expected = score_rows(frame.to_dicts(), verifiers)
     chunked = pl.concat([frame[:1], frame[1:3], frame[3:], frame[:0]], rechunk=False)
-    _assert_same(plan.score(frame), expected, frame, "in memory")
-    _assert_same(plan.score(chunked), expected, frame, "in chunks")
+    if ALONE == 1 or frame.height < 2:  # noqa: PLR2004  (a row has no chunks)
+        _assert_same(plan.score(frame), expected, frame, "in memory")
+    if frame.height > 1:
+        _assert_same(plan.score(chunked), expected, frame, "in chunks")
     _assert_same(plan.lazy(chunked.lazy()).collect(engine="streaming"), expected, frame, "streaming")
     for at in range(0, min(len(expected), 10), ALONE):
         for height, how in ((1, "one row"), (2, "two rows")):

@@ -9,6 +9,7 @@ from fuzz_specs import GROUPS, draw_rows
 
 import assay
 from assay.errors import ColumnsError, SpecError
+from assay.scoring.reference import score_rows
 from assay.spec.verifier import load_verifier
 from assay.testing import assert_plan_conforms, hostile_texts
 
@@ -24,7 +25,8 @@ def result(*checks, completion="a", verifier=None, **columns):
     row = {"completion": completion, **columns}
     spec = load_verifier({"checks": list(checks), **(verifier or {})})
     assert_plan_conforms([spec], [row])
-    return assay.score([row], spec).row(0, named=True)
+    (scored,) = score_rows([row], [spec])
+    return scored
 
 
 def reward(*checks, **given):

@@ -7,7 +7,7 @@ import pytest
 from cases import sized
 from pydantic import model_validator
 
-from assay import Check, load_verifier, score
+from assay import Check, load_verifier
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
@@ -25,7 +25,6 @@ def outcome(check, completion="It is 72", **columns):
     row = {"completion": completion, **columns}
     assert_plan_conforms([verifier], [row])
     (result,) = score_rows([row], [verifier])
-    assert score([row], verifier)["error"].item() == result["error"]
     return result["reward"], result["error"]
 
 
@@ -292,7 +291,7 @@ def drawn_row(rng):
 
 def test_drawn_golds_are_judged_alike_by_row_and_by_columns():
     rng = random.Random(28)
-    for _ in range(sized(1_000, 12)):
+    for _ in range(sized(1_000, 6)):
         verifier = load_verifier({"checks": [drawn_check(rng, f"c{at}") for at in range(3)]})
         with set_to(small_batch=rng.choice((0, 256))):
             assert_plan_conforms([verifier], [drawn_row(rng) for _ in range(rng.choice((1, 9, 30)))])

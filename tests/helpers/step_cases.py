@@ -3,6 +3,7 @@
 import random
 
 import polars as pl
+from cases import sized
 
 from assay.errors import describe_error
 from assay.expressions.shared_columns import layers
@@ -132,7 +133,7 @@ def assert_steps_conform(data, texts, *, small=10, types=STEPS):
         "in chunks": lazy(chain, chunked).collect(),
         "streaming": lazy(chain, chunked).collect(engine="streaming"),
     }
-    for at in range(min(small, len(texts) - 1)):
+    for at in range(0, min(small, len(texts) - 1), sized(1, 5)):
         for size in (1, 2):
             ways[f"{size} rows at {at}"] = lazy(chain, frame[at : at + size]).collect()
     for how, result in ways.items():
