@@ -31,7 +31,9 @@ from assay.thresholds import THRESHOLDS  # noqa: E402
 
 compileall.compile_dir(Path(assay.__file__).parent, quiet=2)  # what is imported when it is used, too
 testing.ALONE = sized(1, 10)
-settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any speed", max_examples=sized(100, 25), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any speed")
 
 

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from cases import DATA
+from cases import DATA, sized
 
 from assay import load_verifier, score
 from assay.checks.json import schemas
@@ -245,7 +245,7 @@ QUICK = {  # a schema, a text, the score
     "depth times depth": (deep(110, AGAIN), nested(490), 1.0),
     "a deep value": (AGAIN, nested(499), 1.0),
     "a value that is too deep": (AGAIN, nested(501), 0.0),
-    "many violations": ({"items": {"type": "string"}}, json.dumps([*range(100_000)]), 0.0),
+    "many violations": ({"items": {"type": "string"}}, json.dumps([*range(sized(100_000, 20_000))]), 0.0),
     "a large output": ({"type": "integer"}, '"' + "x" * 5_000_000 + '"', 0.0),
     "large and not JSON": ({"type": "integer"}, "[" + "x," * 2_500_000, 0.0),
     "different numbers": ({"uniqueItems": True}, json.dumps([*range(100_000)]), 1.0),

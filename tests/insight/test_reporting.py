@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 
 import polars as pl
 import pytest
-from cases import some
+from cases import sized, some
 from insight_cases import golden, golden_rows
 
 import assay
@@ -159,7 +159,9 @@ def test_numbers_of_many_rows_come_from_parts_of_them(monkeypatch, at_once):
             return len(one) == len(other) and all(map(equal, one, other))
         return one == (near(other) if isinstance(other, float) else other)
 
-    frame = drawn(300).with_columns(length=pl.int_range(pl.len()).cast(pl.UInt32), step=pl.int_range(pl.len()) // 30)
+    frame = drawn(sized(300, 120)).with_columns(
+        length=pl.int_range(pl.len()).cast(pl.UInt32), step=pl.int_range(pl.len()) // 30
+    )
     frames = [frame, frame.sort("model", "step"), frame.drop("step"), frame.with_columns(reward=pl.col("check/v/b"))]
     whole = [json_of(one) if "step" in one.columns else report(opened(one)).as_json()["checks"] for one in frames]
     monkeypatch.setattr(result_columns, "_AT_ONCE", at_once)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import assay
 from assay.cli.main import app
 
-CASES = int(os.environ.get("ASSAY_FUZZ_RESULTS", sized("300", "24")))
+CASES = int(os.environ.get("ASSAY_FUZZ_RESULTS", sized("300", "10")))
 """How many damaged files; ASSAY_FUZZ_RESULTS=20000 for a thorough look, of an hour."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

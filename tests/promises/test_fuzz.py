@@ -36,8 +36,8 @@ from assay.testing import assert_plan_conforms
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="what is drawn is of Linux")
 SIZES = {
-    "commands": (4, 1), "footers": (20, 1), "formats": (2000, 12), "insight": (100, 14), "loader": (112, 16),
-    "files": (400, 1), "neighbours": (3000, 20), "packages": (600, 2), "specs": (5000, 6), "rubric": (8, 3), "tables": (30, 16), "types": (1200, 40), "whatifs": (200, 3),
+    "commands": (4, 1), "footers": (20, 1), "formats": (2000, 6), "insight": (100, 14), "loader": (112, 16),
+    "files": (400, 1), "neighbours": (3000, 12), "packages": (600, 2), "specs": (5000, 4), "rubric": (8, 3), "tables": (30, 16), "types": (1200, 24), "whatifs": (200, 3),
 }  # fmt: skip
 """How many cases, in ``make test-all`` and in ``make test``; of footers, the share of all cases, in ten-thousandths."""
 

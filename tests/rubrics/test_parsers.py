@@ -284,7 +284,7 @@ def by_pattern(name, text, strip, last):
     return found.strip() if strip and found is not None else found
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=sized(600, 150), deadline=None)
 @given(name=st.sampled_from(NAMES), text=TEXTS, strip=st.booleans(), last=st.booleans())
 def test_parsing_is_what_the_pattern_says(name, text, strip, last):
     assert getattr(XMLParser([name]).parse(text, strip, last), name) == by_pattern(name, text, strip, last)

@@ -6,7 +6,7 @@ from itertools import product
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import crossed, sized
 
 from assay.expressions.regex.templates import search_templates, skeleton
 from assay.functions.registry import regex_match_expr
@@ -194,8 +194,7 @@ def assert_read(template, behind):
     ] == []
 
 
-@pytest.mark.parametrize("rows", [1, 2, 100])
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize(("rows", "engine"), crossed([1, 2, 100], ["in-memory", "streaming"]))
 def test_batches_of_any_size_and_chunks(rows, engine):
     pairs = [pair for template in SKELETONS for pair in _pairs(rows, template, sized(3, 1))]
     expr = regex_match_expr(pl.col("text"), pl.col("pattern"), {})

@@ -110,7 +110,10 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in {"hostile", "many steps"} else ()) for name in WIDE],
+)
 def test_an_overview_leaves_room_for_rows_and_says_what_it_leaves_out(name):
     result, has_all = WIDE[name][0](), WIDE[name][1]
     overview = assay.report(result, examples=0).as_json()

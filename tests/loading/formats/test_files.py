@@ -4,6 +4,7 @@ import json
 
 import polars as pl
 import pytest
+from cases import sized
 from growth import is_linear
 
 import assay
@@ -324,12 +325,11 @@ def test_structure_in_jsonl_is_json_text_the_same_alone_and_among_others(tmp_pat
             for row in rows
         ]
         assert {frame.schema[name] for name in ("metadata", "expected_output_schema")} == {pl.String}
-        scored = assay.score(path, EXPECTING).rows()
-        assert (
-            scored
-            == assay.score(rows, EXPECTING).rows()
-            == [assay.score(written(tmp_path, line, "one.jsonl"), EXPECTING).row(0) for line in lines]
-        )
+        scored, some = assay.score(path, EXPECTING).rows(), slice(None, None, sized(1, 3))
+        assert scored == assay.score(rows, EXPECTING).rows()
+        assert scored[some] == [
+            assay.score(written(tmp_path, line, "one.jsonl"), EXPECTING).row(0) for line in lines[some]
+        ]
 
 
 def test_a_column_that_is_read_as_structure_or_gives_way_to_one_is_treated_by_what_it_becomes(tmp_path):

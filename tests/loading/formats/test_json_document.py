@@ -78,7 +78,7 @@ def seen(path):
     return repr(frame.schema), repr(frame.to_dicts()), bad, [re.sub(r"\A\S+?: ", "", note) for note in file.notes]
 
 
-@settings(max_examples=sized(600, 60), deadline=None)
+@settings(max_examples=sized(600, 20), deadline=None)
 @given(
     st.lists(ROW.map(lambda row: json.dumps(row).encode()) | st.sampled_from(HOSTILE), min_size=1, max_size=8),
     st.lists(GAP, min_size=4, max_size=4),

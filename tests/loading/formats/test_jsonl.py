@@ -138,7 +138,7 @@ def differently_read(path):
     return found
 
 
-@settings(max_examples=sized(40, 12), deadline=None)
+@settings(max_examples=sized(40, 4), deadline=None)
 @given(files_of_lines())
 @example([b'{"completion": "b"}'] * 3 + HOSTILE)
 @example([b"[1]", b'{"completion": []}'])
