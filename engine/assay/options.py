@@ -799,9 +799,9 @@ class CalibrateOptions(TypedDict, total=False):
     on: Annotated[
         Sequence[str] | str | None,
         _NAMES(
-            "Columns that tell a row.",
+            "Columns that identify a row.",
             shown_default="row, its number",
-            python="Columns of the labels that tell a row; by default ``row``, its number.",
+            python="Columns of the labels that identify a row; by default ``row``, its number.",
         ),
     ]
     next: Annotated[
@@ -1083,9 +1083,9 @@ class DiffOptions(TypedDict, total=False):
     on: Annotated[
         Sequence[str] | str | None,
         _NAMES(
-            "Columns that tell a rollout.",
+            "Columns that identify a rollout.",
             shown_default="the order of the rows",
-            python="Columns that tell a rollout, to join the results on; by default, they are compared row by row.",
+            python="Columns that identify a rollout, to join the results on; by default, they are compared row by row.",
         ),
     ]
     allow_missing: Annotated[

@@ -424,6 +424,22 @@ def test_the_listings_agree_on_the_check_types():
     assert rest == "  contains, exact_match, regex_match, tool_calls_match\n\nverifier classes (kind)\n  format_only\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("score", "ROLLOUTS…"),
+        ("bench", "[SPEC] ROLLOUTS…"),
+        ("explain", "[SPECS…]"),
+        ("diff", "RESULTS…"),
+        ("verifiers", "create|list|show|check [NAMES…]"),
+    ],
+)
+def test_the_help_of_a_command_names_its_arguments_without_python_types(command, arguments):
+    shown = CliRunner().invoke(app, [command, "--help"], prog_name="assay").output
+    assert shown.splitlines()[0] == f"Usage: assay {command} {arguments} [OPTIONS]"
+    assert not re.search(r"<\w", shown.partition("Arguments:")[2].partition("\n\n")[0])
+
+
 def test_schema_and_version(monkeypatch):
     monkeypatch.setenv("ASSAY_KERNEL", "0")
     assert json.loads(run("schema").stdout)["$schema"] == "http://json-schema.org/draft-07/schema#"

@@ -19,6 +19,7 @@ from charts import CHARTS, as_svg, rate, rounded
 from notebooks import NOTEBOOKS, written
 from pages import DOCS, PAGES, ROOT, comparable, name_of, run_page
 
+from assay.cli.app import argument_of
 from assay.cli.main import app
 from assay.insight.training.estimators import ESTIMATORS
 from assay.insight.training.filtering import FILTERS
@@ -150,7 +151,7 @@ def commands_as_markdown() -> str:
 
 def _command(name: str, command: Any) -> str:
     arguments = [param for param in command.params if param.param_type_name == "argument"]
-    usage = " ".join(["assay", name, *map(_usage, arguments), "[OPTIONS]"])
+    usage = " ".join(["assay", name, *map(argument_of, arguments), "[OPTIONS]"])
     lines = [f"## assay {name}", "", inspect.cleandoc(command.help or ""), "", "```text", usage, "```", ""]
     groups: dict[str, list[Any]] = {"Arguments": arguments} if arguments else {}
     for panel in PANELS:
@@ -168,14 +169,9 @@ def _command(name: str, command: Any) -> str:
     return "\n".join(lines)
 
 
-def _usage(argument: Any) -> str:
-    shown = (argument.metavar or argument.name).upper() + ("…" if argument.nargs == -1 else "")
-    return shown if argument.required else f"[{shown}]"
-
-
 def _names(param: Any, annotation: Any) -> str:
     if param.param_type_name == "argument":
-        return f"`{_usage(param)}`"
+        return f"`{argument_of(param)}`".replace("|", "\\|")
     kinds = _kinds(annotation)
     value = "" if param.is_flag else f" {param.metavar or ('N' if int in kinds else 'X' if float in kinds else 'TEXT')}"
     return ", ".join(f"`{name}{value}`" for name in [*param.opts, *param.secondary_opts]).replace("|", "\\|")
@@ -224,7 +220,7 @@ TRIED = {
     ),
     "yaml-language-server": "specs.md",
 }
-"""Packages that ``make peers-test`` runs, each with the page about it."""
+"""Packages that ``make peers-test`` runs (nemo-gym, on a later Python, only its own test), each with the page about it."""
 
 
 def pins() -> dict[str, list[str]]:

@@ -122,8 +122,18 @@ def command(
     return lambda function: Command(function, options or {}, modules, epilog)
 
 
+def argument_of(param: Any) -> str:
+    """Return a positional argument as the usage of its command shows it: ``RESULT``, ``[SPECS…]``."""
+    shown = (param.metavar or param.name.upper()) + ("…" if param.nargs == -1 else "")
+    return shown if param.required else f"[{shown}]"
+
+
 class _ClickCommand(typer.core.TyperCommand):
-    """A command whose help lists the options in groups."""
+    """A command whose help lists the options in groups, and names arguments without their Python types."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        return [*map(argument_of, arguments), "[OPTIONS]"]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -134,9 +144,10 @@ class _ClickCommand(typer.core.TyperCommand):
         panels: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
-                panel = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None)
-                panels.setdefault(panel or OWN, []).append(record)
+            if record is not None and param.param_type_name == "argument":
+                panels.setdefault("Arguments", []).append((argument_of(param), record[1]))
+            elif record is not None:
+                panels.setdefault(getattr(param, "rich_help_panel", None) or OWN, []).append(record)
         for panel in sorted(panels, key=[*_SECTIONS, *panels].index):
             with formatter.section(panel):
                 formatter.write_dl(panels[panel])

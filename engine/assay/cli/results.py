@@ -517,7 +517,7 @@ def diff(
     as_data: AsData = False,
     **options: Any,
 ) -> None:
-    """Compare two rewards of the same rollouts: which rows flipped, why, and what that says of new tasks."""
+    """Compare two results of the same rollouts: which rows flipped, why, and what that says of new tasks."""
     from assay.cli.modules import import_checks, import_modules
     from assay.insight import diffing
 
@@ -618,7 +618,7 @@ def audit(
     as_data: AsData = False,
     **options: Any,
 ) -> None:
-    """Question a verifier: what empty, copied, disguised and swapped texts earn on each task, and which check stops them."""
+    """Probe a verifier: what empty, copied, disguised and swapped texts earn on each task, and which check stops them."""
     from assay.cli.modules import import_checks, import_modules
     from assay.insight.auditing import audit as question
 

@@ -221,7 +221,7 @@ def bench(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="[SPEC] ROLLOUTS…",
+            metavar="[SPEC] ROLLOUTS",
             help="A verifier, unless an option names it or rows carry their own; rollouts as in score, - for JSONL on stdin.",
         ),
     ],

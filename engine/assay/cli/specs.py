@@ -146,7 +146,7 @@ def check(
     against: Annotated[
         str | None,
         option(
-            f"Rollouts to try the verifiers on, besides sample rows: the first {_SAMPLES} tell which values, golds and "
+            f"Rollouts to try the verifiers on, besides sample rows: the first {_SAMPLES} show which values, golds and "
             "parts of the output they have.",
             "ROLLOUTS",
         ),
@@ -384,7 +384,11 @@ Examples:
 )
 def verifiers(
     action: Annotated[
-        Action, typer.Argument(help="Register spec files, list what is registered, show specs, or check all copies.")
+        Action,
+        typer.Argument(
+            metavar="create|list|show|check",
+            help="Register spec files, list what is registered, show specs, or check all copies.",
+        ),
     ],
     names: Annotated[
         list[str] | None,

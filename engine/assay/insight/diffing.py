@@ -174,7 +174,7 @@ def diff(
     task: Sequence[str] | str = (),
     **options: Any,
 ) -> Diff:
-    """Compare two rewards of the same rollouts: two results, or with ``rollouts`` two sets of verifiers, scored in one pass.
+    """Compare the rewards of the same rollouts by two verifiers: two results, or with ``rollouts`` two sets of verifiers, scored in one pass.
 
     With ``rollouts``, other keywords are options of ``assay.score``.
 

@@ -69,7 +69,7 @@ class Pairing:
             return InputError(fact, "A diff compares two rewards of the same rollouts.")
         keys = [key for key in _NAMING if key in self.same]
         keys = keys[:1] if keys[:1] == ["rollout_id"] else keys
-        hint = f"If only their order differs, name the columns that tell a rollout: --on {','.join(keys) or 'A,B'}"
+        hint = f"If only their order differs, name the columns that identify a rollout: --on {','.join(keys) or 'A,B'}"
         return InputError(fact, hint)
 
     def row_of_after(self, frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -126,7 +126,7 @@ def paired(
             raise InputError(f"{before.name} and {after.name} {lack}", f"{hint} Columns: {columns}")
         if rows != after.rows:
             fact = f"{before.name} has {counted(rows, 'row')}, {after.name} {after.rows:,}"
-            hint = "Join them on the columns that tell a rollout: --on A,B --allow-missing L"
+            hint = "Join them on the columns that identify a rollout: --on A,B --allow-missing L"
             raise InputError(f"{fact}: the rollouts are not the same.", hint)
         frame = pl.concat(sides, how="horizontal").with_row_index(ROW)
     alone = all(len({check.verifier for check in result.checks}) == 1 for result in (before, after))
@@ -153,7 +153,7 @@ def _joined(
         for *key, rows in result.collect(twice).rows():
             shown = ", ".join(f"{name} {_shown(value)}" for name, value in zip(keys, key, strict=True))
             fact = f"{result.name}: {option}: {printable(shown)} occurs {rows:,} times."
-            raise InputError(fact, "Name columns that together tell a rollout.")
+            raise InputError(fact, "Name columns that together identify a rollout.")
         counts.append(result.rows)
     ours, theirs = ([exactly(prefix + key) for key in keys] for prefix in (BEFORE, AFTER))
     if any(before.schema[key] != after.schema[key] for key in keys):

@@ -201,7 +201,7 @@ class NormalizeParams(Params):
 
 
 class Normalize(Step):
-    """The text in the form of a normaliser: `{normalize: squad}`."""
+    """The text in the form of a normalizer: `{normalize: squad}`."""
 
     name = "normalize"
     runs_as = "Python, equal texts once"
@@ -236,7 +236,7 @@ class Normalize(Step):
 
 
 class _Named(Normalize):
-    """A normaliser that is a step by its own name."""
+    """A normalizer that is a step by its own name."""
 
     shorthand = ""
     takes_mapping = False

@@ -48,7 +48,7 @@ class Calibration(Displayed):
             [-1, 1]: its ``estimate``, the ends ``low`` and ``high`` of its 95 % interval, and the number of ``labels``. None where it is
             not defined, or rows with a verdict that it counts have no label.
         strata: The strata by which ``next`` is drawn: ``stratum``, ``rows``, ``labels`` and ``right``, how many labels are true.
-        next: Rows to label next, in this order: ``row``, ``stratum``, and the columns that tell a row.
+        next: Rows to label next, in this order: ``row``, ``stratum``, and the columns that identify a row.
         suggestions: Changes of the spec with a greater f1 on the labels: ``change``, a check whose weight goes ``to`` a number, or
             ``passThreshold``; the ``pass_threshold`` that goes with it; f1 ``before``, ``after`` and ``held_out``, on labels that the
             change was not chosen by; and ``flips``, the rows of the result whose verdict changes.

@@ -56,11 +56,11 @@ def read_labels(source: Any, result: Result, on: Sequence[str]) -> pl.DataFrame:
 
 
 def _keys(table: pl.DataFrame, columns: Sequence[str], result: Result, on: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the columns that tell a row; these and the labels are of types whose values have a text."""
+    """Return the columns that identify a row; these and the labels are of types whose values have a text."""
     keys = result.keys(on, "--on") or (_ROW,)
     if missing := [key for key in keys if key not in table.columns]:
         common = [column for column in table.columns if column in result.schema]
-        hint = f"Name columns that tell a row: --on {','.join(common)}" if common and not on else ""
+        hint = f"Name columns that identify a row: --on {','.join(common)}" if common and not on else ""
         raise UsageError(f"{name}: no column `{missing[0]}`.", hint or f"Columns: {listed(table.columns)}")
     for owner, schema, read in ((name, table.schema, (*columns, *keys)), (result.name, result.schema, on)):
         for column in read:
@@ -118,7 +118,7 @@ def _of_keys(rows: pl.DataFrame, result: Result, keys: Sequence[str], name: str)
     counts = found.group_by(hidden, maintain_order=True).agg(pl.col(ROW).n_unique().alias("rows"))
     for *twice, number in counts.filter(pl.col("rows") > 1).head(1).rows():
         fact = f"{name}: {option}: {counted(number, 'row')} of {result.name} have {_shown(keys, twice)}."
-        raise InputError(fact, "Name columns that together tell a row.")
+        raise InputError(fact, "Name columns that together identify a row.")
     return found
 
 
