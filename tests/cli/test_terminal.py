@@ -125,6 +125,15 @@ def test_a_run_in_numbers():
     )
 
 
+@pytest.mark.parametrize(("rows", "head"), [(999, "999 rows"), (1000, "1,000 rows")])
+def test_a_small_run_says_nothing_about_speed(rows, head):
+    summary = Summary(
+        [check(id="a", rows=rows, total=rows)], [], rows=rows, scored=rows, passed=rows, total=rows, seconds=2
+    )
+    speed = " · 500 rows/s" if rows == 1000 else ""
+    assert shown(print_summary, summary).splitlines()[0] == f"{head} · mean reward 1 · pass rate 100 %{speed}"
+
+
 def test_rows_with_errors_are_counted_with_their_causes():
     summary = Summary([check(id="b/bad", errors=2), check(id="fine")], [], rows=3, errors=1234)
     summary.unscored.update({"the completion is null": 1231, "task_id x is not in the task table": 1})

@@ -37,6 +37,8 @@ _TEMPLATES, _EXAMPLES, _REASON_WIDTH = 3, 3, 70
 _NOTES_SHOWN, _VALUES = 20, 20
 _ROOT = 16
 """Digits of the root that are shown."""
+_ROWS_TIMED = 1_000
+"""Rows from which on the summary has a speed: of fewer, it is that of the start."""
 _REASONS_KEPT = 10_000
 """Maximum number of distinct reasons per check: a task table may hold any number of messages. Others count as their template."""
 
@@ -232,7 +234,8 @@ class Summary(Displayed):
         where = {None: "not written; name a file with --out", "-": "standard output"}.get(self.out, self.out or "")
         notes = [f"note: {note}" for note in self.notes[:_NOTES_SHOWN]]
         notes += [f"… {counted(more, 'more note')}"] if (more := len(self.notes) - _NOTES_SHOWN) > 0 else []
-        head = f"{self.headline} · {speed(self.rows_per_second)}" if self.seconds else self.headline
+        timed = self.seconds and self.rows >= _ROWS_TIMED
+        head = f"{self.headline} · {speed(self.rows_per_second)}" if timed else self.headline
         blocks = [
             Lines(
                 [
