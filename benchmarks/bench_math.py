@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 
+from harness.math_pairs import math_pairs
 from harness.table import at_least, line, per_row
 
 PAIRS, PROMPTS = 150, 30
@@ -66,31 +67,12 @@ MEASURE = """if True:
 """
 
 
-def drawn(seed, count):
-    """Pairs of an answer and a gold: numbers, fractions, surds, polynomials, sets and intervals."""
-    draw = random.Random(seed)
-
-    def pair():
-        a, b, c = (draw.randint(1, 999) for _ in range(3))
-        forms = (
-            (f"{a}.0", str(draw.choice((a, b)))),
-            (rf"\frac{{{a}}}{{{b}}}", draw.choice((f"{2 * a}/{2 * b}", f"{a}/{c}"))),
-            (rf"{a}\sqrt{{{b}}}", rf"\sqrt{{{a * a * draw.choice((b, c))}}}"),
-            (f"x^2+{a + b}x+{a * b}", f"(x+{a})(x+{draw.choice((b, c))})"),
-            (rf"\{{{a}, {b}\}}", rf"\{{{b}, {draw.choice((a, c))}\}}"),
-            (f"({a}, {a + b})", f"({a}, {a + draw.choice((b, c))}]"),
-        )
-        return draw.choice(forms)
-
-    return [pair() for _ in range(count)]
-
-
 def grouped(seed):
     """Eight answers to each prompt, of which three differ."""
     draw = random.Random(seed)
     groups = []
     for _ in range(PROMPTS):
-        (answer, gold), *others = drawn(draw.random(), 3)
+        (answer, gold), *others = math_pairs(draw.random(), 3)
         texts = [answer, *(other for other, _ in others)]
         groups += [(draw.choice(texts), gold) for _ in range(8)]
     return groups
@@ -111,7 +93,7 @@ def ran(program, batches):
 def test_math(table):
     from assay.guard.pool import cores
 
-    batches = [drawn(1, PAIRS), drawn(2, PAIRS), grouped(3)]
+    batches = [math_pairs(1, PAIRS), math_pairs(2, PAIRS), grouped(3)]
     turns = [(ran(OURS, batches), ran(LOOP, batches)) for _ in range(TURNS)]
     for ours, loop in turns:
         for pairs, (*_, answers), (*_, wanted) in zip(batches, ours, loop, strict=True):

@@ -19,20 +19,23 @@ _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 def prepare(spec, frame):
     mode = json.loads(Path(spec).read_text("utf-8"))["checks"][0]["mode"]
-    tasks = [
-        [_INSTRUCTIONS[ident](given or {}) for ident, given in zip(idents, kwargs, strict=True)]
-        for idents, kwargs in zip(frame["instruction_id_list"].to_list(), frame["kwargs"].to_list(), strict=True)
-    ]
+    tasks = [*map(task_of, frame["instruction_id_list"].to_list(), frame["kwargs"].to_list())]
     return mode == "loose", list(zip(frame["completion"].to_list(), tasks, strict=True))
 
 
 def run(prepared, frame):
     del frame
     loose, rows = prepared
-    return {"reward": [_share(text, task, loose) for text, task in rows]}
+    return {"reward": [share(text, task, loose=loose) for text, task in rows]}
 
 
-def _share(text, task, loose):
+def task_of(idents, kwargs):
+    """Return what follows each instruction of a row."""
+    return [_INSTRUCTIONS[ident](given or {}) for ident, given in zip(idents, kwargs, strict=True)]
+
+
+def share(text, task, *, loose):
+    """Return the share of the instructions that a text follows."""
     forms = [(text, text.lower())]
     followed = [_follows(instruction, forms) for instruction in task]
     if loose and not all(followed):

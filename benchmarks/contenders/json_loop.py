@@ -11,7 +11,7 @@ def prepare(spec, frame):
     data = json.loads(Path(spec).read_text("utf-8"))
     rows = frame.to_dicts()
     if data["id"] == "json_match":
-        return _match, rows
+        return f1, rows
     schema = data["checks"][0]["schema"]
     one = None if "column" in schema else jsonschema_rs.validator_for(schema, offline=True)
     known = (
@@ -34,7 +34,8 @@ def valid(row, validator):
     return validator.is_valid(value)
 
 
-def _match(row):
+def f1(row):
+    """Return F1 of the leaves of a JSON text and those of its gold."""
     try:
         value = json.loads(row["completion"])
     except ValueError:

@@ -42,14 +42,16 @@ def run(prepared, frame):
 # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _after_think(text):
+def after_think(text):
+    """Return what stands behind the thoughts of a text, the text without any; None if they are cut off."""
     _, close, rest = text.rpartition("</think>")
     if close:
         return rest.strip()
     return None if "<think>" in text else text
 
 
-def _think(text):
+def think(text):
+    """Return the thoughts of a text; None without any."""
     _, opened, rest = text.partition("<think>")
     thoughts, closed, _ = rest.rpartition("</think>")
     return thoughts.strip() if opened and closed else None
@@ -88,7 +90,8 @@ def _line(text):
     return text.rstrip().rpartition("\n")[2].strip() or None
 
 
-def _fence(text):
+def fence(text):
+    """Return what the last code fence of a text holds; None without one."""
     found = _FENCE.findall(text)
     return found[-1] if found else None
 
@@ -108,18 +111,20 @@ def _number(text):
     return found[-1] if found else None
 
 
-def _choice(text):
+def choice(text):
+    """Return the last letter that a text says is the answer; None without one."""
     found = _CHOICE.findall(text)
     return found[-1] if found else None
 
 
-def _squad(text):
+def squad(text):
+    """Return a text as the evaluation of SQuAD compares it."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def _normalized(text):
     part = tag(text)
-    return None if part is None else _squad(part)
+    return None if part is None else squad(part)
 
 
 def _first_of(text):
@@ -140,14 +145,14 @@ def _holds_7(step):
 
 
 _STEPS = {
-    "afterThink": _after_think,
-    "think": _think,
+    "afterThink": after_think,
+    "think": think,
     "tag": tag,
     "boxed": boxed,
     "after": _after,
     "after, to the end": _rest,
     "line": _line,
-    "fence": _fence,
+    "fence": fence,
     "json": _value,
     "regex": _letter,
     "number": _number,
@@ -178,7 +183,7 @@ def _is_number(row):
 
 
 def _is_choice(row, text):
-    return (_choice(text) or "") == row["letter"]
+    return (choice(text) or "") == row["letter"]
 
 
 def _equal(part, gold):
@@ -204,7 +209,7 @@ def _nested(row):
     text = row["completion"]
     lowered = text.lower()
     answered = _equal(tag(text), row["answer"]) or _equal(boxed(text), row["n"])
-    answered = answered or _is_choice(row, _after_think(text) or "")
+    answered = answered or _is_choice(row, after_think(text) or "")
     first = row["answer"].lower() in lowered and _is_number(row) and answered
     met = lowered.strip().startswith("<think>") + ("refund" in lowered or "policy" in lowered)
     met += sum(bool(line.strip()) for line in text.splitlines()) <= 40
@@ -215,31 +220,33 @@ def _nested(row):
     return min(max(score, 0.0), 1.0)
 
 
-def _distinct(text, n):
+def distinct(text, n):
+    """Return the share of distinct sequences of n words."""
     words = text.lower().split()
     total = len(words) - n + 1
     return 1.0 if total < 1 else len(set(zip(*(words[at:] for at in range(n)), strict=False))) / total
 
 
-def _overlong(length, most, buffer):
+def overlong(length, most, buffer):
+    """Return 1.0 up to the buffer below a length, and less up to that length."""
     if length <= most - buffer:
         return 1.0
     return 0.0 if length > most else 1.0 + (most - buffer - length) / buffer
 
 
 SCORES = {
-    "repetition": lambda row: _distinct(row["completion"], 3),
-    "length_penalty, words": lambda row: _overlong(len(row["completion"].split()), 250, 100),
-    "length_penalty, a column": lambda row: _overlong(row["n"], 80_000, 40_000),
+    "repetition": lambda row: distinct(row["completion"], 3),
+    "length_penalty, words": lambda row: overlong(len(row["completion"].split()), 250, 100),
+    "length_penalty, a column": lambda row: overlong(row["n"], 80_000, 40_000),
     **{name: _holds_7(step) for name, step in _STEPS.items()},
     "numbers": lambda row: "7" in _NUMBER.findall(f" {row['completion']}"),
-    "choice": lambda row: (_choice(_after_think(row["completion"]) or "") or "") == "B",
+    "choice": lambda row: (choice(after_think(row["completion"]) or "") or "") == "B",
     "split": lambda row: "7" in [part.strip() for part in (_after(row["completion"]) or "").split(",")],
     "contains, a column": lambda row: row["answer"].lower() in row["completion"].lower(),
     "contains as written, a column": lambda row: row["answer"] in row["completion"],
     "starts_with, a column": lambda row: (tag(row["completion"]) or "").lower().startswith(row["answer"].lower()),
     "equals, a column": lambda row: _equal(_after(row["completion"]), row["n"]),
-    "equals by squad, a column": lambda row: _normalized(row["completion"]) == _squad(row["answer"]),
+    "equals by squad, a column": lambda row: _normalized(row["completion"]) == squad(row["answer"]),
     "number, a column": _is_number,
     "choice, a column": lambda row: _is_choice(row, row["completion"]),
     "contains, a template": lambda row: f"#### {row['n']}" in row["completion"].lower(),

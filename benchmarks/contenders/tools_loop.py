@@ -90,18 +90,36 @@ def _bfcl(row, calls):
     return 1.0
 
 
-def _three(row):
-    calls, gold = _calls(row), [(call["name"], call["arguments"]) for call in _parsed(row["expected"])]
+def _expected(row):
+    return [(call["name"], call["arguments"]) for call in _parsed(row["expected"])]
+
+
+def _share(calls, gold):
     rest = [*calls]
     for call in gold:
         if call in rest:
             rest.remove(call)
-    share = (len(calls) - len(rest)) / max(len(calls), len(gold))
+    return (len(calls) - len(rest)) / max(len(calls), len(gold))
+
+
+def _f1(calls, gold):
     called, expected = {name for name, _ in calls}, {name for name, _ in gold}
     both = len(called & expected)
     precision, recall = (both / len(called), both / len(expected)) if both else (0.0, 0.0)
-    f1 = 2 * precision * recall / (precision + recall) if both else float(not (called or expected))
-    return (share + f1 + float(1 <= len(calls) <= 3)) / 3.0
+    return 2 * precision * recall / (precision + recall) if both else float(not (called or expected))
+
+
+def _in_order(calls, gold):
+    names = iter([name for name, _ in calls])
+    return float(all(name in names for name, _ in gold))
+
+
+def _three(calls, gold):
+    return (_share(calls, gold) + _f1(calls, gold) + float(1 <= len(calls) <= 3)) / 3.0
+
+
+def _beside_expected(score):
+    return lambda row: score(_calls(row), _expected(row))
 
 
 @cache
@@ -124,7 +142,12 @@ def _valid(row):
 SCORES = {
     "bfcl": lambda row: _bfcl(row, _calls(row)),
     "bfcl, text": lambda row: _bfcl(row, _tagged(row)),
-    "three checks": _three,
+    "three checks": _beside_expected(_three),
+    "exact": _beside_expected(lambda calls, gold: float(_share(calls, gold) == 1)),
+    "share": _beside_expected(_share),
+    "f1": _beside_expected(_f1),
+    "one call": lambda row: float(len(_calls(row)) == 1),
+    "sequence": _beside_expected(_in_order),
     "tool_valid": _valid,
 }
 """A score for each spec, by its name."""

@@ -8,96 +8,27 @@ line of a row that fails.
 import json
 import random
 import re
+import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from contenders.language_loop import boxed, tag
+from contenders.language_loop import after_think, boxed, choice, fence, squad, tag, think
 from contenders.spec import parsed
-from harness import generate
-from harness.texts import texts
+from harness.gold_case import ROWS, GoldCase, drawn
+from harness.gold_outputs import OUTPUTS
 
-__all__ = ["CASES", "GoldCase"]
+__all__ = ["CASES"]
 
-ROWS = min(generate.ROWS, 25_000)
 GOLD = {"column": "gold"}
-_WORDS = [
-    "refund",
-    "policy",
-    "order",
-    "customer",
-    "account",
-    "invoice",
-    "shipping",
-    "delivery",
-    "item",
-    "price",
-    "total",
-    "answer",
-    "model",
-    "café",
-    "naïve",
-]
 _NUMBER = re.compile(r"(?<![0-9A-Za-z_)])[-+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _LETTER = re.compile(r"(?<!\w)([A-D])(?!\w)")
 _SAID = re.compile(r"(?i)the answer is (\S+)")
-
-
-@dataclass(frozen=True)
-class GoldCase:
-    """A check, the rollouts that it scores, and the loop.
-
-    Attributes:
-        check: The check as a spec has it.
-        kind: The kind of text; see ``texts_of``.
-        columns: What draws the columns that the check reads, given a text, its number and a generator.
-        score: The score of a row, given its text and the columns.
-        reason: Why a row fails.
-        rows: How many rows are scored.
-    """
-
-    check: dict[str, Any]
-    kind: str
-    columns: dict[str, Callable[[str, int, random.Random], Any]]
-    score: Callable[..., float]
-    reason: Callable[..., str]
-    rows: int = ROWS
-
-    def rollouts(self, seed: int) -> dict[str, list[Any]]:
-        rng = random.Random(seed)
-        drawn = texts_of(self.kind, self.rows, seed)
-        drawn_columns = {
-            name: [draw(text, at, rng) for at, text in enumerate(drawn)] for name, draw in self.columns.items()
-        }
-        return {"completion": drawn, **drawn_columns}
-
-
-def texts_of(kind: str, count: int, seed: int) -> list[str]:
-    """Return texts: a few words, a list, a solution, or one of the kinds of ``texts``, of 1.3 kB."""
-    rng = random.Random(seed)
-    if kind == "short":
-        return [
-            f"{rng.choice(('', ' '))}{' '.join(rng.sample(_WORDS, 3)).title()} {rng.randrange(10**6)}\n"
-            for _ in range(count)
-        ]
-    if kind == "list":
-        return [", ".join([*rng.sample(_WORDS, rng.randrange(2, 6)), f"n{rng.randrange(10**6)}"]) for _ in range(count)]
-    if kind == "solution":
-        return [_solution(rng) for _ in range(count)]
-    return list(texts(kind, count, seed))
-
-
-def _solution(rng: random.Random) -> str:
-    value = rng.randrange(100_000)
-    said = (
-        rf"So it is \boxed{{{value}}}.",
-        f"#### {value}",
-        f"The answer is ${value:,}.",
-        f"The answer is {rng.choice('ABCD')}",
-    )
-    step = f"First we take {rng.randrange(99)} + {rng.randrange(99)} of each {rng.choice(_WORDS)}, and then we see. "
-    return step * rng.randrange(1, 6) + rng.choice(said)
+_REMOVED = re.compile(r"\d+,")
+_OPENED = re.compile(r"[{\[]")
+_ENDS = string.whitespace + string.punctuation
+_MAPPED = {"A": "one", "B": "two"}
 
 
 # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,6 +59,8 @@ _END = _half(lambda text, rng: _either_case(text.strip()[-rng.randrange(10, 30) 
 _PATTERN = _half(lambda text, rng: rf"\b{re.escape(text.split()[rng.randrange(3)])}\b")
 _VALUE = {"gold": lambda text, at, rng: (last_number(text) or "1") if rng.random() < 0.5 else str(at + 0.5)}
 _ITEMS = {"gold": lambda text, _, rng: [item.strip() for item in text.split(",")][rng.randrange(2) :]}
+_NUMBERS = {"gold": lambda text, _, rng: _NUMBER.findall(text)[rng.randrange(2) :]}
+_SENTENCES = {"gold": lambda text, _, rng: _items(text, ".")[rng.randrange(2) :]}
 _LETTERS = {"gold": lambda text, at, rng: rng.choice("ABCD")}
 _SIZES = {"gold": lambda text, at, rng: rng.randrange(2 * len(text) + 1)}
 _BOUNDS = {
@@ -183,8 +116,8 @@ def _is_choice(text: str, gold: str) -> float:
     return float(bool(letters) and letters[-1] == gold)
 
 
-def _items(text: str) -> list[str]:
-    return [item for part in text.split(",") if (item := part.strip())]
+def _items(text: str, sep: str = ",") -> list[str]:
+    return [item for part in text.split(sep) if (item := part.strip())]
 
 
 def _share_f1(text: str, gold: list[str]) -> float:
@@ -192,12 +125,9 @@ def _share_f1(text: str, gold: list[str]) -> float:
     return 2 * (Counter(items) & Counter(gold)).total() / (len(items) + len(gold))
 
 
-def _last(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
-    def find(text: str) -> str | None:
-        found = pattern.findall(text)
-        return found[-1].strip() if found else None
-
-    return find
+def _said(text: str) -> str | None:
+    found = _SAID.search(text)
+    return found[1] if found else None
 
 
 def _last_line(text: str) -> str | None:
@@ -209,6 +139,22 @@ def _after(text: str) -> str | None:
     return rest.strip() if mark else None
 
 
+def _answer(text: str) -> str | None:
+    value = parsed(text)
+    return value.get("answer") if isinstance(value, dict) else None
+
+
+def _first_answer(text: str) -> str | None:
+    for opened in _OPENED.finditer(text):
+        try:
+            value, _ = _DECODER.raw_decode(text, opened.start())
+        except ValueError:
+            continue
+        return value.get("answer") if isinstance(value, dict) else None
+    return None
+
+
+_DECODER = json.JSONDecoder()
 _SCHEMA = {
     "type": "object",
     "required": ["answer", "score"],
@@ -256,10 +202,10 @@ def _similar(text: str, gold: str) -> float:
 def _of_gold(
     kind: str, columns: Any, score: Callable[..., float], reason: Callable[..., str], **check: Any
 ) -> GoldCase:
-    return GoldCase({"value": GOLD, **check}, kind, columns, score, reason)
+    return GoldCase({"value": GOLD, **check}, drawn(kind, columns), score, reason)
 
 
-def _step_case(step: Any, kind: str, find: Callable[[str], str | None]) -> GoldCase:
+def _step_case(steps: Any, kind: str, find: Callable[[str], str | None]) -> GoldCase:
     def gold(text: str, rng: random.Random) -> str:
         return find(text) or f"none {rng.random()}"
 
@@ -270,7 +216,7 @@ def _step_case(step: Any, kind: str, find: Callable[[str], str | None]) -> GoldC
     def reason(_: str, gold: str) -> str:
         return f"does not equal {_quoted(gold)}"
 
-    return _of_gold(kind, _half(gold), score, reason, type="equals", caseSensitive=True, on=[step])
+    return _of_gold(kind, _half(gold), score, reason, type="equals", caseSensitive=True, on=steps)
 
 
 def _phrase_cases(kind: str) -> dict[str, GoldCase]:
@@ -323,11 +269,13 @@ def _phrase_cases(kind: str) -> dict[str, GoldCase]:
     }
 
 
-def _list_case(how: str, score: Callable[..., float]) -> GoldCase:
-    check = {"type": "list_equals", "as": how}
-    return _of_gold(
-        "list", _ITEMS, score, lambda _, gold: f"does not have the items {', '.join(gold)} ({how})", **check
-    )
+def _list_case(
+    how: str, score: Callable[..., float], golds: Any = _ITEMS, kind: str = "list", **check: Any
+) -> GoldCase:
+    def reason(_: str, gold: list[str]) -> str:
+        return f"does not have the items {', '.join(gold)} ({how})"
+
+    return _of_gold(kind, golds, score, reason, type="list_equals", **{"as": how}, **check)
 
 
 def _number_reason(text: str, *expected: Any) -> str:
@@ -339,23 +287,20 @@ _OTHERS = {
     "number, a few words": _of_gold("short", _VALUE, _is_number, _number_reason, type="number"),
     "number_range, bounds from columns": GoldCase(
         {"type": "number_range", "min": {"column": "low"}, "max": {"column": "high"}},
-        "solution",
-        _BOUNDS,
+        drawn("solution", _BOUNDS),
         _in_range,
         _number_reason,
     ),
     "count of words, bounds from columns": GoldCase(
         {"type": "count", "of": "words", "min": {"column": "low"}, "max": {"column": "high"}},
-        "think",
-        _COUNTS,
+        drawn("think", _COUNTS),
         lambda text, low, high: float(low <= len(text.split()) <= high),
         lambda text, *bounds: f"number of words: {len(text.split())}, expected {bounds}",
     ),
     "choice": _of_gold("solution", _LETTERS, _is_choice, lambda text, gold: f"the choice is not {gold}", type="choice"),
     "regex": GoldCase(
         {"type": "regex", "pattern": GOLD},
-        "think",
-        _PATTERN,
+        drawn("think", _PATTERN),
         lambda text, gold: float(re.search(gold, text) is not None),
         lambda _, gold: f"does not match the pattern {_quoted(gold)}",
         rows=min(ROWS, 2_500),
@@ -364,6 +309,12 @@ _OTHERS = {
     "list_equals, set": _list_case("set", lambda text, gold: float({*_items(text)} == {*gold})),
     "list_equals, multiset": _list_case("multiset", lambda text, gold: float(Counter(_items(text)) == Counter(gold))),
     "list_equals, f1": _list_case("f1", _share_f1),
+    "step numbers": _list_case(
+        "list", lambda text, gold: float(_NUMBER.findall(text) == gold), _NUMBERS, "solution", on=["numbers"]
+    ),
+    "step split": _list_case(
+        "list", lambda text, gold: float(_items(text, ".") == gold), _SENTENCES, "solution", on=[{"split": "."}]
+    ),
     "similarity": _of_gold(
         "short",
         _WHOLE,
@@ -373,8 +324,7 @@ _OTHERS = {
     ),
     "json_schema": GoldCase(
         {"type": "json_schema", "schema": {"column": "schema"}},
-        "json",
-        _JSON_SCHEMA,
+        drawn("json", _JSON_SCHEMA),
         _fits,
         _violations,
         rows=min(ROWS, 10_000),
@@ -382,24 +332,43 @@ _OTHERS = {
     "json_match": _of_gold("json", {"gold": _json_gold}, _equals_json, lambda *_: "differs", type="json_match"),
 }
 _STEPS = {
-    "boxed": ("boxed", "solution", boxed),
-    "line": ({"line": "last"}, "chat", _last_line),
-    "tag": ({"tag": "answer"}, "think", tag),
-    "after": ({"after": "####"}, "solution", _after),
-    "regex": ({"regex": r"(?i)the answer is (\S+)"}, "solution", _last(_SAID)),
-    "number": ("number", "solution", last_number),
-    "lower": ("lower", "think", str.lower),
-    "upper": ("upper", "think", str.upper),
-    "casefold": ("casefold", "think", str.casefold),
-    "strip": ("strip", "think", str.strip),
-    "whitespace": ("whitespace", "think", lambda text: " ".join(text.split())),
-    "tail": ({"tail": 100}, "think", lambda text: text[-100:]),
+    "afterThink": (["afterThink"], "think", after_think),
+    "think": (["think"], "think", think),
+    "boxed": (["boxed"], "solution", boxed),
+    "line": ([{"line": "last"}], "chat", _last_line),
+    "tag": ([{"tag": "answer"}], "think", tag),
+    "after": ([{"after": "####"}], "solution", _after),
+    "regex": ([{"regex": r"(?i)the answer is (\S+)"}], "solution", _said),
+    "number": (["number"], "solution", last_number),
+    "choice": (["choice"], "solution", choice),
+    "fence": (["fence"], "chat", fence),
+    "json": ([{"json": {"path": "answer"}}], "json", _answer),
+    "json, the first within a text": ([{"json": {"at": "first", "path": "answer"}}], "json", _first_answer),
+    "lower": (["lower"], "think", str.lower),
+    "upper": (["upper"], "think", str.upper),
+    "casefold": (["casefold"], "think", str.casefold),
+    "strip": (["strip"], "think", str.strip),
+    "trim": ([{"trim": "punctuation"}], "think", lambda text: text.strip(_ENDS)),
+    "whitespace": (["whitespace"], "think", lambda text: " ".join(text.split())),
+    "tail": ([{"tail": 100}], "think", lambda text: text[-100:]),
+    "remove": ([{"remove": [r"\d+,"]}], "think", lambda text: _REMOVED.sub("", text)),
+    "replace": ([{"replace": {"old": ",", "new": ""}}], "think", lambda text: text.replace(",", "")),
+    "map, of a regex": (
+        [{"regex": r"(?i)the answer is (\S+)"}, {"map": {"values": _MAPPED, "default": "none"}}],
+        "solution",
+        lambda text: None if (found := _said(text)) is None else _MAPPED.get(found, "none"),
+    ),
+    "normalize squad": ([{"normalize": "squad"}], "think", squad),
+    "nfc": (["nfc"], "scripts", lambda text: unicodedata.normalize("NFC", text)),
+    "nfkc": (["nfkc"], "scripts", lambda text: unicodedata.normalize("NFKC", text)),
+    "firstOf": ([{"firstOf": [["boxed"], [{"tag": "answer"}]]}], "think", lambda text: boxed(text) or tag(text)),
 }
 
 CASES: dict[str, GoldCase] = {
     **{f"{name}, a few words": case for name, case in _phrase_cases("short").items()},
     **{f"{name}, 1.3 kB": case for name, case in _phrase_cases("think").items()},
     **_OTHERS,
+    **OUTPUTS,
     **{f"step {name}": _step_case(*step) for name, step in _STEPS.items()},
 }
 """All cases by name."""

@@ -11,7 +11,7 @@ from harness.draws import SEED
 from harness.generate import kept
 from harness.texts import texts
 
-__all__ = ["instructions_file"]
+__all__ = ["instructions", "instructions_file"]
 
 _SAMPLES = 8
 """Rollouts of a prompt."""
@@ -44,16 +44,19 @@ _POOL = {
 def instructions_file(rows: int) -> Path:
     """Return texts with one to three instructions each, as the data set has them."""
     edition = zlib.crc32(Path(__file__).read_bytes())
-    return kept(f"instructions-{SEED}-{rows}-{edition:08x}", lambda path: _frame(rows).write_parquet(path))
+    return kept(
+        f"instructions-{SEED}-{rows}-{edition:08x}", lambda path: instructions(rows, SEED, _SAMPLES).write_parquet(path)
+    )
 
 
-def _frame(rows: int) -> pl.DataFrame:
-    rng = random.Random(SEED)
-    tasks = [rng.sample(sorted(_POOL), rng.choice((1, 1, 2, 3))) for _ in range(-(-rows // _SAMPLES))]
-    chosen = [tasks[at // _SAMPLES] for at in range(rows)]
+def instructions(rows: int, seed: int, samples: int = 1) -> pl.DataFrame:
+    """Return the same as a frame, with a number of rollouts for each prompt."""
+    rng = random.Random(seed)
+    tasks = [rng.sample(sorted(_POOL), rng.choice((1, 1, 2, 3))) for _ in range(-(-rows // samples))]
+    chosen = [tasks[at // samples] for at in range(rows)]
     columns = {
-        "completion": [*texts("chat", rows, SEED)],
-        "prompt": [f"Explain the policy. Prompt {at // _SAMPLES}" for at in range(rows)],
+        "completion": [*texts("chat", rows, seed)],
+        "prompt": [f"Explain the policy. Prompt {at // samples}" for at in range(rows)],
         "instruction_id_list": chosen,
         "kwargs": [[_POOL[ident] for ident in task] for task in chosen],
     }

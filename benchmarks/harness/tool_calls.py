@@ -10,7 +10,7 @@ import polars as pl
 from harness.draws import SEED
 from harness.generate import kept
 
-__all__ = ["SPECS", "tools_file"]
+__all__ = ["SPECS", "tools_file", "tools_frame"]
 
 _TASK_ROWS = 8
 _GOLD = {"value": {"column": "gold"}, "arguments": "bfcl"}
@@ -41,17 +41,20 @@ _SCHEMA = {
 def tools_file(rows: int) -> Path:
     """Return rollouts, eight for each task, shuffled: about half are right, and the wrong ones of a task are often alike."""
     edition = zlib.crc32(Path(__file__).read_bytes())
-    return kept(f"tools-{SEED}-{rows}-{edition:08x}", lambda path: _frame(rows).write_parquet(path))
+    return kept(
+        f"tools-{SEED}-{rows}-{edition:08x}", lambda path: tools_frame(rows, SEED, _TASK_ROWS).write_parquet(path)
+    )
 
 
-def _frame(rows: int) -> pl.DataFrame:
-    rng = random.Random(SEED)
-    made = [row for at in range(-(-rows // _TASK_ROWS)) for row in _task(rng, at)][:rows]
+def tools_frame(rows: int, seed: int, task_rows: int = 1) -> pl.DataFrame:
+    """Return the same as a frame, with a number of rows for each task."""
+    rng = random.Random(seed)
+    made = [row for at in range(-(-rows // task_rows)) for row in _task(rng, at, task_rows)][:rows]
     rng.shuffle(made)
     return pl.DataFrame(made, schema=_SCHEMA)
 
 
-def _task(rng: random.Random, at: int) -> list[dict[str, object]]:
+def _task(rng: random.Random, at: int, rows: int) -> list[dict[str, object]]:
     calls = [_call(rng) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
     variants = [calls, calls, calls, *(_slip(rng, calls) for _ in range(3))]
     given = {
@@ -60,7 +63,7 @@ def _task(rng: random.Random, at: int) -> list[dict[str, object]]:
         "tools": json.dumps(_TOOLS),
     }
     prompt = {"role": "user", "content": f"Task {at}: what would you call for this question of a traveller?"}
-    return [{**_written(rng.choice(variants), prompt), **given} for _ in range(_TASK_ROWS)]
+    return [{**_written(rng.choice(variants), prompt), **given} for _ in range(rows)]
 
 
 def _call(rng: random.Random) -> dict[str, object]:
