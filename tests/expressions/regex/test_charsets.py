@@ -6,7 +6,7 @@ from re import _parser as sre_parser
 
 import pytest
 
-from assay.expressions.regex.trees.charsets import accepted
+from assay.expressions.regex.trees.charsets import accepted, folded, unfolded
 from assay.expressions.text import SCALARS
 
 
@@ -32,3 +32,20 @@ def test_a_class_accepts_what_python_accepts_of_all_code_points(category, flags)
     assert is_same  # pytest would compare a million code points for its message
     assert all(first <= last for first, last in ranges)
     assert all(left[1] + 1 < right[0] for left, right in itertools.pairwise(ranges))
+
+
+def test_folded_characters_are_equal_where_ignorecase_matches_them():
+    left = {*unfolded()}
+    cased = "".join(code for code in SCALARS(0x20000) if (code.lower(), code.upper()) != (code, code))
+    forms = {}
+    for code in SCALARS(0x20000):
+        forms.setdefault(folded(code), set()).add(code)
+    for code in {*cased} - left:
+        found = {*re.findall(re.escape(code), cased, re.IGNORECASE)}
+        assert found - left == forms[folded(code)] - left, code
+        assert len(folded(code).encode()) == len(code.encode()), code
+
+
+def test_what_is_unfolded_matches_others_or_changes_its_size():
+    assert {*unfolded()} >= {"İ", "ı", "ſ", "\u212a", "\u00b5", "Ⱥ", "\u0345"}
+    assert not {*unfolded()} & {*"éÉжЖσςΣμΜßкK"}

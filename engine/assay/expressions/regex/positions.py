@@ -10,8 +10,8 @@ Four constructs do not depend on the language only, and are rejected: back-refer
 with flags ``a`` or ``u``, for which CPython's search differs from its parse tree.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any, Protocol
@@ -121,9 +121,16 @@ class _Class:
         self._ends = [point for first, last in ranges for point in (first, last + 1)]
         self.bytes = range_bytes(ranges)
 
-    def digits(self, codes: Iterable[int]) -> bytes:
-        """Return a digit for each code point: whether it is in the class."""
-        return bytes(b"01"[bisect_right(self._ends, code) & 1] for code in codes)
+    def digits(self, codes: Sequence[int]) -> bytes:
+        """Return a digit for each of some code points in order: whether it is in the class."""
+        ends = self._ends
+        if len(ends) > len(codes):
+            return bytes(b"01"[bisect_right(ends, code) & 1] for code in codes)
+        places = [bisect_left(codes, end) for end in ends]
+        digits = bytearray(b"0" * len(codes))
+        for first, after in zip(places[::2], places[1::2], strict=True):
+            digits[first:after] = b"1" * (after - first)
+        return bytes(digits)
 
     @cached_property
     def ascii(self) -> bytes:

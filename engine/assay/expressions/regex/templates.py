@@ -21,10 +21,10 @@ import polars as pl
 
 from assay.expressions.regex.compiled import TooExpensiveError, on_any_stack, parsed
 from assay.expressions.regex.search import Route, linear_answers, route_of_tree
-from assay.expressions.regex.trees.charsets import is_word_character
+from assay.expressions.regex.trees.charsets import SIGMAS, is_word_character, unfolded
 from assay.expressions.regex.trees.nodes import NotLinearError, all_nodes
 from assay.expressions.shared_columns import encoded, nulls
-from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
+from assay.expressions.text import ASCII_ALIKE, as_class, contains_column, in_slices, is_ascii, lower_rows
 from assay.frozen import frozen
 from assay.thresholds import THRESHOLDS
 
@@ -105,14 +105,31 @@ def _search_batch(template: "_Template", columns: Sequence[pl.Series]) -> pl.Ser
     lowered = texts
     if template.folds:  # under IGNORECASE an ASCII literal matches only ASCII, except these characters
         unsure |= texts.str.contains(ASCII_ALIKE)
-        lowered = ascii_lower(texts)
+        beyond = unsure & False
         for at in {at for chain in template.chains for hole in chain.holes for at in hole}:
-            unsure |= ~is_ascii(literals[at])
-            literals[at] = ascii_lower(literals[at])
+            others = ~is_ascii(literals[at])
+            if others.any():
+                unsure |= literals[at].str.contains(_unfolded())
+                beyond |= others
+            literals[at] = _folded(literals[at], others)
+        if beyond.any():
+            unsure |= beyond & texts.str.contains(_unfolded())
+        lowered = _folded(texts, beyond)
     search = _Search(texts, lowered, literals, unsure)
     for chain in template.chains:
         search.run(chain)
     return search.answers()
+
+
+@lru_cache(maxsize=1)
+def _unfolded() -> str:
+    return as_class(unfolded())
+
+
+def _folded(texts: pl.Series, fully: pl.Series) -> pl.Series:
+    """Return ``folded`` of some texts, and the others with their ASCII letters in lower case; every character stays where it is."""
+    lowered = lower_rows(texts, fully)
+    return lowered.str.replace_all(*SIGMAS, literal=True) if fully.any() else lowered
 
 
 @frozen

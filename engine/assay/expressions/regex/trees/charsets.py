@@ -259,3 +259,31 @@ def _cased() -> tuple[str, list[int]]:
     cased = {code for block in changing for code in block if code.lower() != code or code.upper() != code}
     text = "".join(sorted(cased | set("".join(code.lower() + code.upper() for code in cased))))
     return text, [*map(ord, text)]
+
+
+def folded(text: str) -> str:
+    """Return a text in which characters that match each other under IGNORECASE are equal, except those ``unfolded``."""
+    return text.lower().replace(*SIGMAS)
+
+
+SIGMAS = "\u03c2", "\u03c3"
+"""The two small letters, of which ``str.lower`` chooses by what stands beside them."""
+
+
+@lru_cache(maxsize=1)
+def unfolded() -> str:
+    """Return the code points that match others under IGNORECASE than those with the same ``folded``, or that it makes longer or shorter."""
+    cased, _ = _cased()
+    rest, left = dict.fromkeys(cased), list[str]()
+    while rest:
+        alike: re.Pattern[str] = sre_compiler.compile(re.escape(next(iter(rest))), sre.SRE_FLAG_IGNORECASE)
+        codes = alike.findall(
+            cased
+        )  # NOTE: a class of one character is not the same beyond the first 65,536 code points
+        forms = [folded(code) for code in codes]
+        most = max(forms, key=forms.count)
+        for code, form in zip(codes, forms, strict=True):
+            del rest[code]
+            if form != most or len(form.encode()) != len(code.encode()):
+                left.append(code)
+    return "".join(left)
