@@ -52,7 +52,9 @@ class Thresholds:
         folded_phrase: Maximum code points of a phrase whose two cases are searched for as a pattern.
         lone_searches: Maximum rows of a column-to-column search that runs in Python; for a single row, too, Polars builds a regular
             expression.
-        padding: Maximum bytes by which a text may exceed its gold answer to be stripped without inspecting its ends.
+        copied_text: Maximum average bytes of texts that are stripped without inspecting their ends: stripping copies a text.
+        sparse: How many times as many bytes texts have as their characters beyond ASCII, at least, for the columns to change the case of
+            these characters; Python does it in other texts.
         times_gold: How many times the bytes of their golds texts may have that are lowered whole; longer ones are cut to the gold's size.
         ngram_words: Maximum words of n-grams that are compared as tuples; longer ones get numbers, since each word is in many of them.
         struct_fields: Maximum fields of Python values that become structs; others become JSON text, for every row stores all fields.
@@ -95,7 +97,8 @@ class Thresholds:
     phrase_bytes: int = 1_000
     folded_phrase: int = 200
     lone_searches: int = 1
-    padding: int = 16
+    copied_text: int = 256
+    sparse: int = 16
     times_gold: int = 3
     ngram_words: int = 4
     struct_fields: int = 100

@@ -11,6 +11,8 @@ from assay.expressions.text import (
     ASCII_LOWER,
     SCALARS,
     WHITESPACE,
+    before,
+    behind,
     lower,
     lower_expr,
     lower_rows,
@@ -19,11 +21,12 @@ from assay.expressions.text import (
     recased_expr,
     single_spaced_expr,
     strip_expr,
+    stripped,
     stripped_pattern,
 )
 from assay.names import TEXT
 from assay.testing import hostile_texts
-from assay.thresholds import set_to
+from assay.thresholds import EVER, set_to
 
 
 def column(expr, texts, engine="in-memory"):
@@ -44,11 +47,13 @@ def code_points():
     return [*SCALARS(0x20000), *SCALARS()[0x20000 - 0x800 :: sized(1, 9)]]
 
 
+@pytest.mark.parametrize("sparse", [0, EVER])
 @pytest.mark.parametrize("form", [str.lower, str.upper, str.casefold])
-def test_every_code_point_is_recased_as_python_does(form):
+def test_every_code_point_is_recased_as_python_does(form, sparse):
     points = code_points()
     assert len(SCALARS()) == 1_112_064
-    assert column(recased_expr(pl.col("t"), form), points) == [form(point) for point in points]
+    with set_to(sparse=sparse):
+        assert column(recased_expr(pl.col("t"), form), points) == [form(point) for point in points]
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
@@ -72,7 +77,7 @@ def test_every_code_point_is_recased_as_python_does(form):
     ],
 )
 def test_letters_that_depend_on_their_neighbours(text, engine):
-    variants = [text, text + "a", "a" + text, text + " ", f"1{text}2", text * 3, None, ""]
+    variants = [text, text + "a", "a" + text, text + " ", f"1{text}2", text * 3, f"{'x y' * 40}{text}", None, ""]
     for one in ([value] for value in variants):
         assert column(lower_expr(pl.col("t")), one, engine) == [
             None if value is None else lower(value) for value in one
@@ -91,6 +96,9 @@ def test_hostile_texts_are_lowered_and_stripped_as_python_does():
     texts = list(hostile_texts(5000, seed=1))
     assert column(lower_expr(pl.col("t")), texts) == [text.lower() for text in texts]
     assert column(strip_expr(pl.col("t")), texts) == [text.strip() for text in texts]
+    for size in (0, EVER):
+        with set_to(copied_text=size):
+            assert stripped(pl.Series([*texts, None])).to_list() == [*map(str.strip, texts), None]
     spaced = [text.replace("e", space) for text in texts for space in ("  ", " \x1c", "\u2003", "\n ")]
     assert column(single_spaced_expr(pl.col("t")), spaced) == [" ".join(text.split()) for text in spaced]
 
@@ -105,6 +113,17 @@ def test_control_characters_are_trimmed_only_where_python_trims_them():
     assert column(strip_expr(pl.col("t")), texts) == [text.strip() for text in texts]
     spaced = [text.replace("e", space) for text in texts for space in ("  ", " \x1c", "\u2003", "\n ")]
     assert column(single_spaced_expr(pl.col("t")), spaced) == [" ".join(text.split()) for text in spaced]
+
+
+@pytest.mark.parametrize("mark", ["a", "aa", "é\n"])
+def test_texts_are_split_at_marks_as_python_does(mark):
+    texts = ["", "a", "aa", "aaa", "baab é\n aaac é\né\n", "ébé\n", "é"]
+    column = pl.Series([*texts, None])
+    first = [text.partition(mark) if mark in text else (None, None, None) for text in texts]
+    last = [text.rpartition(mark) if mark in text else (None, None, None) for text in texts]
+    assert before(column, mark).to_list() == [*(head for head, _, _ in first), None]
+    assert behind(column, mark, last=False).to_list() == [*(tail for _, _, tail in first), None]
+    assert behind(column, mark, last=True).to_list() == [*(tail for _, _, tail in last), None]
 
 
 def test_only_sigma_and_a_dotted_i_are_lowered_by_more_than_themselves():

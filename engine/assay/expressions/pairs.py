@@ -9,19 +9,18 @@ import polars as pl
 from assay.errors import SHOWN, quoted
 from assay.expressions.shared_columns import among, encoded, in_lists, in_place, rowwise
 from assay.expressions.text import (
-    WHITESPACE,
+    SIGMA,
     contains_column,
     contains_lowered,
     is_ascii,
     lower_rows,
     strip_expr,
+    stripped,
 )
 from assay.thresholds import THRESHOLDS
 
-_BLANKS = list(WHITESPACE)
 _GROWS = 5
 """Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
-_SIGMA = "Σ"
 _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 """What ``quoted`` shows of the commonest characters that are not shown unchanged."""
 _CHANGED, _ODD = r"[^ !#-~¡-¬®-ͷ…]", r"[^ !#-~¡-¬®-ͷ…\n\r\t]"
@@ -31,7 +30,7 @@ _CHANGED, _ODD = r"[^ !#-~¡-¬®-ͷ…]", r"[^ !#-~¡-¬®-ͷ…\n\r\t]"
 def equal_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
     """Return whether each text equals its gold, both stripped, and in lower case if ``lowered``; null where either is."""
     run = partial(_equal_batch, lowered=lowered)
-    return pl.map_batches([texts, strip_expr(golds)], run, pl.Boolean, is_elementwise=True)
+    return pl.map_batches([texts, golds], run, pl.Boolean, is_elementwise=True)
 
 
 def contain_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
@@ -86,36 +85,30 @@ def _has_edge(columns: Sequence[pl.Series], *, end: bool) -> pl.Series:
         # no character has fewer in lower case; what a sigma has depends on its neighbours
         size = gold.str.len_chars()
         edges = frame.select_seq(text.str.tail(size) if end else text.str.head(size)).to_series()
-        texts = edges.zip_with(~edges.str.contains(_SIGMA, literal=True), texts)
+        texts = edges.zip_with(~edges.str.contains(SIGMA, literal=True), texts)
     frame = frame.with_columns_seq(lower_rows(texts).alias("text"))
     return frame.select_seq(edge_expr(text, gold, end=end, stripped=False, lowered=False)).to_series()
 
 
 def _equal_batch(columns: Sequence[pl.Series], *, lowered: bool) -> pl.Series:
-    """Compare texts with stripped golds. Stripping copies a text, so strip only those that could then be equal."""
-    frame, text, gold = pl.DataFrame({"text": columns[0], "gold": columns[1]}), pl.col("text"), pl.col("gold")
+    texts, golds = map(stripped, columns)
+    same = texts == golds
+    if not lowered:
+        return same
+    frame, text, gold = pl.DataFrame({"text": texts, "gold": golds, "same": same}), pl.col("text"), pl.col("gold")
     size, gold_size = (values.str.len_bytes().cast(pl.Int64) for values in (text, gold))
-    excess = size - gold_size * (_GROWS if lowered else 1)
-    differs = frame.select_seq(excess > THRESHOLDS.padding).to_series()
-    if differs.any():
-        longer = pl.when(differs).then(text)
-        is_padded = longer.str.head(1).is_in(_BLANKS) | longer.str.tail(1).is_in(_BLANKS)
-        differs &= frame.select_seq(is_padded.not_()).to_series()
-        frame = frame.with_columns_seq(pl.when(differs.not_()).then(text))
-    frame = frame.with_columns_seq(strip_expr(text))
-    same = frame["text"] == frame["gold"]
-    if lowered:  # the others, unless both are ASCII and so differ in size, too
-        may_equal = (size == gold_size) | is_ascii(text).not_() | is_ascii(gold).not_()
-        at = frame.select_seq((pl.lit(~same) & may_equal).arg_true()).to_series()
-        lowers = (lower_rows(values) for values in frame[at])
-        same = same.scatter(at, operator.eq(*lowers)) if len(at) else same
-    return same & ~differs
+    is_near = (size <= _GROWS * gold_size) & (gold_size <= _GROWS * size)
+    # two ASCII texts that differ in size differ in lower case, too
+    may_equal = (size == gold_size) | (is_near & (is_ascii(text) & is_ascii(gold)).not_())
+    at = frame.select_seq((pl.col("same").not_() & may_equal).arg_true()).to_series()
+    lowers = (lower_rows(values.gather(at)) for values in (texts, golds))
+    return same.scatter(at, operator.eq(*lowers)) if len(at) else same
 
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     output, gold = columns
     # a match as written is a match in lower case, unless a capital sigma becomes another letter at the end of a word
-    matches = contains_column(output, gold) & ~gold.str.contains(_SIGMA, literal=True)
+    matches = contains_column(output, gold) & ~gold.str.contains(SIGMA, literal=True)
     at = (~matches).arg_true()
     return matches.scatter(at, contains_lowered(output.gather(at), gold.gather(at)))
 

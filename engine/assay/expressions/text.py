@@ -1,8 +1,9 @@
 """Python's ``str.lower``, ``str.strip`` and ``in`` as expressions.
 
-*Lower*: if the only capitals of a text are ASCII letters, lowering changes single bytes, and Arrow does it. Other texts are lowered
-by Python, whose version of Unicode differs from Polars', and which lowers a final ``Σ`` by its neighbours. The set of other capitals
-is computed from Python's own tables, once per process.
+*Lower*: if the only capitals of a text are ASCII letters, lowering changes single bytes, and Arrow does it. In texts with few
+characters beyond ASCII, those that occur are replaced one by one. Other texts are lowered by Python, whose version of Unicode differs
+from Polars', and which lowers a final ``Σ`` by its neighbours. The set of other capitals is computed from Python's own tables, once per
+process.
 *Contains*: Polars searches; Python searches for phrases that are too long for Polars or contain a lone surrogate.
 *Contains or equals, lower-cased*: a short ASCII phrase becomes a pattern with both cases of each letter and the other code points
 with the same lower case; no text is lowered for it.
@@ -10,7 +11,7 @@ with the same lower case; no text is lowered for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import TypeVar
 
 import polars as pl
@@ -33,6 +34,12 @@ Texts = TypeVar("Texts", pl.Expr, pl.Series)
 
 _LOWERED = {"k": "kK\u212a"}
 """ASCII letters that are the lower case of more than their own capital."""
+
+_ASCII = 0x7F
+"""The last code point of ASCII."""
+
+SIGMA = "Σ"
+"""The only capital whose lower case depends on its neighbours."""
 
 _BY_CONTEXT = frozenset("\u03c3\u03c2\u0307")
 """Code points that others become in lower case by their neighbours, or as one of two."""
@@ -145,19 +152,34 @@ def lower_rows(values: pl.Series, fully: pl.Series | None = None) -> pl.Series:
 
 def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | None = None) -> pl.Series:
     """Return ``form`` of texts; if only some rows take it ``fully``, that of the ASCII letters of the others."""
-    import pyarrow.compute as pc  # slow to import
+    import pyarrow as pa  # slow to import
+    import pyarrow.compute as pc
 
     of_ascii = pc.ascii_upper if form is str.upper else pc.ascii_lower
-    array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
-    results = pl.Series(values.name, of_ascii(array), dtype=pl.String)
+    array = of_ascii(values.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    results = pl.Series(values.name, array, dtype=pl.String)
     beyond = ~is_ascii(values) if fully is None else ~is_ascii(values) & fully
-    # rows are filtered, not masked, because Polars also searches the values behind nulls
-    if not len(at := beyond.arg_true()):
+    if not beyond.any():
         return results
-    texts = values.gather(at)
-    changed = texts.str.contains(_class_changed_by(form))
-    exact = pl.Series(list(map(form, texts.filter(changed).to_list())), dtype=pl.String)
-    return results.scatter(at.filter(changed), exact) if len(exact) else results
+    buffer = array.buffers()[2]
+    codes = pl.Series(pa.Array.from_buffers(pa.uint8(), buffer.size, [None, buffer]))
+    others = codes.filter(codes > _ASCII)  # UTF-8 without its ASCII is UTF-8
+    if len(others) * THRESHOLDS.sparse <= len(codes):
+        characters = sorted({*bytes(others.to_list()).decode()})
+        changed = {character: form(character) for character in characters if form(character) != character}
+        if changed:
+            texts = pl.select(pl.when(beyond).then(results)).to_series()
+            results = texts.str.replace_many(changed).zip_with(beyond, results).alias(values.name)
+        if form is not str.lower or SIGMA not in changed:
+            return results
+        pattern = SIGMA
+    else:
+        pattern = _class_changed_by(form)
+    # rows are filtered, not masked, because Polars also searches the values behind nulls
+    at = beyond.arg_true()
+    at = at.filter(values.gather(at).str.contains(pattern))
+    exact = pl.Series(list(map(form, values.gather(at).to_list())), dtype=pl.String)
+    return results.scatter(at, exact) if len(at) else results
 
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
@@ -319,25 +341,31 @@ def is_plain(mark: str) -> bool:
     return len(mark.encode("utf-8", "surrogatepass")) <= THRESHOLDS.phrase_bytes and encodable(mark) == mark
 
 
-def holds(texts: pl.Series, mark: str) -> pl.Series:
-    """Return whether each text contains a mark."""
-    return texts.to_frame().select_seq(contains_expr(pl.col(texts.name), mark)).to_series()
+def before(texts: pl.Series, mark: str) -> pl.Series:
+    """Return what stands before the first mark in each text; null without one."""
+    text = pl.col(texts.name)
+    part = text.cast(pl.Binary).bin.head(text.str.find(mark, literal=True))
+    return texts.to_frame().select_seq(part.cast(pl.String)).to_series()
 
 
-def split_at(texts: pl.Series, mark: str, *, last: bool) -> tuple[pl.Series, pl.Series]:
-    """Split texts at a mark, as ``str.partition`` and ``str.rpartition`` do."""
-    import pyarrow.compute as pc  # slow to import
+def behind(texts: pl.Series, mark: str, *, last: bool) -> pl.Series:
+    """Return what stands behind the first or the last mark in each text; null without one."""
+    text = pl.col(texts.name)
+    at = text.str.find_many([mark], overlapping=True).list.last() if last else text.str.find(mark, literal=True)
+    part = text.cast(pl.Binary).bin.slice(at + len(mark.encode()))
+    return texts.to_frame().select_seq(part.cast(pl.String)).to_series()
 
-    array = texts.to_arrow(compat_level=pl.CompatLevel.oldest())  # twice as fast as Polars' own split
-    pieces = pl.Series(texts.name, pc.split_pattern(array, mark, max_splits=1, reverse=last).flatten(), dtype=pl.String)
-    return pieces.gather_every(2), pieces.gather_every(2, offset=1)
 
-
-def filled(texts: pl.Series, mask: pl.Series, results: pl.Series) -> pl.Series:
-    """Return results for the rows of a mask, in order, and null for the others."""
-    return results if len(results) == len(texts) else results.gather(positions(mask)).alias(texts.name)
+def first_of(*columns: pl.Series) -> pl.Series:
+    """Return the first value of each row that is not null."""
+    # NOTE: Polars' coalesce and fill_null copy all texts
+    return reduce(lambda first, other: first.zip_with(first.is_not_null(), other), columns)
 
 
 def stripped(texts: pl.Series) -> pl.Series:
-    """Return ``str.strip`` of each text."""
-    return texts.str.strip_chars(WHITESPACE)
+    """Return ``str.strip`` of each text; a long one is copied only if it may have white space around it."""
+    if texts.estimated_size() <= len(texts) * THRESHOLDS.copied_text:
+        return texts.str.strip_chars(WHITESPACE)
+    ends = texts.str.tail(1)
+    may_be_padded = (texts < "!") | (texts > "~") | (ends < "!") | (ends > "~")
+    return among(texts, may_be_padded, texts, lambda texts: texts.str.strip_chars(WHITESPACE))

@@ -1,7 +1,7 @@
 r"""Steps for a part of a text: thoughts, tags, boxes, code fences, what stands behind a mark, a line, and a value of JSON.
 
-The columns of `tag`, `boxed` and `after` are about twice as fast as Python, those of `afterThink` take no lock of Python's; those of `think` and
-`line` were not faster.
+The columns of `tag`, `boxed`, `after` and the first or last `line` are about twice as fast as Python, those of `afterThink` take no lock of
+Python's; those of `think` were not faster.
 """
 
 import json
@@ -17,9 +17,9 @@ from pydantic import Field, field_validator
 from assay.expressions.json import NOT_JSON, candidates, loads, mended, placed_within, values_within
 from assay.expressions.json_places import placed_json
 from assay.expressions.regex.compiled import on_any_stack
-from assay.expressions.shared_columns import rowwise
+from assay.expressions.shared_columns import among, rowwise
 from assay.expressions.tags import TagText
-from assay.expressions.text import by_columns, by_slices, filled, holds, is_plain, split_at, stripped
+from assay.expressions.text import before, behind, by_columns, by_slices, first_of, is_plain, stripped
 from assay.steps.base import Step, StepExample
 from assay.steps.places import Place, PlacedText
 from assay.values.normal_forms import OPEN_BOX, hendrycks_box
@@ -71,12 +71,11 @@ class AfterThink(Step):
         return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
-        closed = holds(texts, _CLOSE)
-        _, rest = split_at(texts.filter(closed), _CLOSE, last=True)
-        after = filled(texts, closed, stripped(rest))
-        if self.params.strict or closed.all():
+        after = stripped(behind(texts, _CLOSE, last=True))
+        if self.params.strict or not after.null_count():
             return after
-        return texts.zip_with(~closed & ~holds(texts, _OPEN), after)
+        is_whole = after.is_null() & ~texts.str.contains(_OPEN, literal=True)
+        return texts.zip_with(is_whole, after)
 
 
 class Think(Step):
@@ -142,21 +141,21 @@ class Tag(Step):
         return (self._tag.content(text, last=self.params.at == "last") or (0,))[0]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        if self._tag.marks is None:
+        if self._tag.marks is None or not all(map(is_plain, self._tag.marks)):
             return rowwise(texts, self.row, pl.String)
         return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
         start, end = self._tag.marks or ("", "")
-        opened = holds(texts, start)
-        _, rest = split_at(texts.filter(opened), start, last=False)
-        closed = holds(rest, end)
-        content, _ = split_at(rest.filter(closed), end, last=False)
-        results = filled(rest, closed, stripped(content))
-        if self.params.at == "last" and (several := holds(rest, start)).any():
-            by_row = pl.Series(map(self.row, texts.filter(opened).filter(several).to_list()), dtype=pl.String)
-            results = results.scatter(several.arg_true(), by_row)
-        return filled(texts, opened, results)
+        rest = behind(texts, start, last=False)
+        results = stripped(before(rest, end))
+        if self.params.at == "first":
+            return results
+        several = rest.str.contains(start, literal=True)
+        return among(results, several, texts, self._rows)
+
+    def _rows(self, texts: pl.Series) -> pl.Series:
+        return pl.Series(map(self.row, texts.to_list()), dtype=pl.String)
 
 
 _BOXES = ("\\boxed{", "\\fbox{")
@@ -227,26 +226,14 @@ def _to_matching_brace(text: str) -> str | None:
 
 
 def _boxed_column(texts: pl.Series) -> pl.Series:
-    boxed = holds(texts, _BOXES[0])
-    results = filled(texts, boxed, _to_matching_braces(split_at(texts.filter(boxed), _BOXES[0], last=True)[1]))
-    if boxed.all():
-        return results
-    framed = ~boxed & holds(texts, _BOXES[1])
-    if not framed.any():
-        return results
-    others = _to_matching_braces(split_at(texts.filter(framed), _BOXES[1], last=True)[1])
-    return results.scatter(framed.arg_true(), others)
+    rest = behind(texts, _BOXES[0], last=True)
+    rest = among(rest, rest.is_null(), texts, partial(behind, mark=_BOXES[1], last=True))
+    contents = before(rest, "}")
+    return among(contents, contents.str.contains("{", literal=True), rest, _to_matching_braces)
 
 
 def _to_matching_braces(texts: pl.Series) -> pl.Series:
-    closed = holds(texts, "}")
-    rests = texts.filter(closed)
-    contents, _ = split_at(rests, "}", last=False)
-    nested = holds(contents, "{")
-    if nested.any():
-        by_python = [_to_matching_brace(rest) for rest in rests.filter(nested).to_list()]
-        contents = contents.scatter(nested.arg_true(), pl.Series(by_python, dtype=pl.String))
-    return filled(texts, closed, contents)
+    return pl.Series(map(_to_matching_brace, texts.to_list()), dtype=pl.String)
 
 
 class FenceParams(Params):
@@ -375,13 +362,8 @@ class After(Step):
         return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
-        marked = holds(texts, self.params.mark)
-        _, rest = split_at(texts.filter(marked), self.params.mark, last=self.params.at == "last")
-        longer = holds(rest, "\n")
-        if self.params.to == "line" and longer.any():
-            lines, _ = split_at(rest.filter(longer), "\n", last=False)
-            rest = rest.scatter(longer.arg_true(), lines)
-        return filled(texts, marked, stripped(rest))
+        rest = behind(texts, self.params.mark, last=self.params.at == "last")
+        return stripped(rest if self.params.to == "end" else first_of(before(rest, "\n"), rest))
 
 
 class LineParams(Params):
@@ -415,23 +397,40 @@ class Line(Step):
         StepExample(" \n", None, {"which": "last"}),
     )
 
+    @cached_property
+    def _number(self) -> int:
+        return int({"first": 1, "last": -1}.get(str(self.params.which), self.params.which))
+
     def row(self, text: str) -> str | None:
-        if self.params.which in (1, "first"):
+        number = self._number
+        if number == 1:
             return text.strip().partition("\n")[0].strip() or None
-        if self.params.which in (-1, "last"):
+        if number == -1:
             return text.strip().rpartition("\n")[2].strip() or None
         lines = [stripped for line in text.split("\n") if (stripped := line.strip())]
-        at = int(self.params.which) - (int(self.params.which) > 0)
+        at = number - (number > 0)
         return lines[at] if -len(lines) <= at < len(lines) else None
 
+    def expr(self, texts: pl.Expr) -> pl.Expr:
+        if abs(self._number) > 1:
+            return super().expr(texts)
+        return by_columns(texts, self.row, self._column)
+
+    def _column(self, texts: pl.Series) -> pl.Series:
+        bare = stripped(texts)
+        line = before(bare, "\n") if self._number == 1 else behind(bare, "\n", last=True)
+        line = stripped(first_of(line, bare))
+        return line.set(line == "", None)
+
+    def explain(self) -> str:
+        return super().explain() if abs(self._number) == 1 else "Python, row by row"
+
     def begins(self, text: str) -> int:
-        at, which = 0, self.params.which
-        number = {"first": 1, "last": -1}.get(str(which), which)
-        starts = []
+        at, starts = 0, []
         for line in text.split("\n"):
             starts += [at] if line.strip() else []
             at += len(line) + 1
-        return starts[int(number) - (int(number) > 0)]
+        return starts[self._number - (self._number > 0)]
 
 
 class JsonParams(Params):

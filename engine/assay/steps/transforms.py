@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.expressions.shared_columns import rowwise
-from assay.expressions.text import by_columns, is_plain, lower_expr, recased_expr, strip_expr
+from assay.expressions.text import by_columns, is_plain, lower_expr, recased_expr, stripped
 from assay.steps.base import Step, StepExample
 from assay.steps.places import PlacedText, places_of
 from assay.values.normal_forms import ENDS
@@ -61,7 +61,7 @@ class Strip(Step):
         return given.stripped()
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return strip_expr(texts)
+        return texts.map_batches(stripped, return_dtype=pl.String, is_elementwise=True)
 
 
 class TrimParams(Params):
