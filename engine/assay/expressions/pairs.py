@@ -123,6 +123,8 @@ def once_pairs(
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         (texts, which_text), (golds, which_gold) = map(encoded, columns)
+        if len(texts) == len(which_text) and not which_gold.null_count():  # so all pairs differ
+            return function(texts, golds, which_gold).alias(columns[0].name).cast(dtype)
         count = max(len(golds), 1)
         number = which_text.cast(pl.Int64) * count + which_gold.cast(pl.Int64)
         distinct = number.drop_nulls().unique().sort()  # pairs of a text follow each other

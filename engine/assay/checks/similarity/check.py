@@ -228,25 +228,29 @@ class Similarity(PairCheck):
         metric = self.params.metric
         if metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
             return super()._of_pairs(values, golds)
-        texts, others = [*values], [*golds]
+        texts, others = values, golds
         if self._normalizing is not None or not self.params.case_sensitive:
             compared = {gold: self.compared(gold) for gold in {*golds}}
             texts, others = [*map(self.compared, values)], [compared[gold] for gold in golds]
         is_long = metric in PARTIAL_METRICS or max(map(len, texts)) * max(map(len, others)) > MAX_CELLS
-        # rapidfuzz is not asked about empty texts, and about texts that are too long
-        alone = [
-            at
-            for at, pair in enumerate(zip(texts, others, strict=True))
-            if pair == ("", "") or (is_long and self._problem(*pair) is not None)
-        ]
-        for at in alone:
-            texts[at] = others[at] = ""
+        alone = []
+        if is_long or ("" in texts and "" in others):
+            # rapidfuzz is not asked about empty texts, and about texts that are too long
+            pairs = [*zip(texts, others, strict=True)]
+            alone = [
+                at
+                for at, pair in enumerate(pairs)
+                if pair == ("", "") or (is_long and self._problem(*pair) is not None)
+            ]
+            for at in alone:
+                pairs[at] = "", ""
+            texts, others = map(list, zip(*pairs, strict=True))
         scores = similarities(metric, texts, others, self.params.max_distance)
         before = pl.Series(_BEFORE).gather((scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_BEFORE) - 1))
         if metric == DISTANCE:
             before = pl.Series([self._before(0.0)])
         quotes = pl.Series([quoted(golds[0])])  # a spec's gold may have what a column cannot hold
-        if len({*golds}) > 1:
+        if golds.count(golds[0]) < len(golds):
             quotes = pl.DataFrame({"gold": golds}).select_seq(quoted_expr(pl.when(scores < 1).then("gold"))).to_series()
         reasons = pl.Series([""]).new_from_index(0, len(scores)).zip_with(scores >= 1, before + quotes)
         columns = [scores.alias("score"), reasons.alias("reason"), nulls(scores, pl.String).alias("error")]
