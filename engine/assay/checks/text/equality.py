@@ -208,12 +208,15 @@ class Choice(GoldCompared):
         return Columns(self.score_expr(gold), reason)
 
 
-_FORMS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
-    "list": lambda items: items,
-    "set": lambda items: items.list.unique().list.sort(),
-    "multiset": lambda items: items.list.sort(),
+_EQUAL: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    "list": lambda items, golds: items == golds,
+    "set": lambda items, golds: items.list.set_symmetric_difference(golds).list.len() == 0,
+    "multiset": lambda items, golds: items.list.sort() == golds.list.sort(),
 }
-"""What is equal for lists of items that are alike, in each sense in which lists are equal."""
+"""Whether two lists of items are alike, in each sense in which lists are equal."""
+
+
+_MISSES = "does not have the items "
 
 
 class ListEqualsParams(SplitParams):
@@ -287,17 +290,18 @@ class ListEquals(GoldCompared):
         return float(common == len(golds))
 
     def score_expr(self, gold: Any) -> pl.Expr:
-        form = partial(pl.Expr.map_batches, function=self._form, return_dtype=pl.List(pl.String), is_elementwise=True)
+        items = partial(pl.Expr.map_batches, function=self._items, return_dtype=pl.List(pl.String), is_elementwise=True)
+        equal = _EQUAL.get(self.params.as_)
         if isinstance(gold, pl.Expr):
-            if self.params.as_ not in _FORMS:  # to count in columns took ten times as long
+            if equal is None:  # to count in columns took ten times as long
                 return self._by_row(gold)
-            return (form(text()) == form(gold)).cast(pl.Float64)
+            return equal(items(text()), items(gold)).cast(pl.Float64)
         written = "".join(gold)
-        if self.params.as_ not in _FORMS or encodable(written) != written:  # columns have no lone surrogates
+        if equal is None or encodable(written) != written:  # columns have no lone surrogates
             golds = self.items(gold)
             return rowwise(text(), lambda value: self._score(self.items(value), golds), pl.Float64)
         literal = pl.Series([gold], dtype=pl.String if isinstance(gold, str) else pl.List(pl.String))
-        return (form(text()) == pl.lit(self._form(literal))).cast(pl.Float64)
+        return equal(items(text()), pl.lit(self._items(literal))).cast(pl.Float64)
 
     def _by_row(self, golds: pl.Expr) -> pl.Expr:
         def scores(columns: Sequence[pl.Series]) -> pl.Series:
@@ -306,8 +310,8 @@ class ListEquals(GoldCompared):
 
         return pl.map_batches([text(), golds], scores, return_dtype=pl.Float64, is_elementwise=True)
 
-    def _form(self, values: pl.Series) -> pl.Series:
-        """Return what is equal for texts, or lists of texts, that score 1.0."""
+    def _items(self, values: pl.Series) -> pl.Series:
+        """Return ``items`` of texts, or of lists of texts."""
         items = pl.col("values")
         if values.dtype == pl.String:
             items = self.split.expr(items)
@@ -316,26 +320,24 @@ class ListEquals(GoldCompared):
             items = items.list.eval(pl.element().filter(pl.element() != ""))
         if self.params.normalize is not None:
             items = items.list.eval(normalized_expr(pl.element(), self.params.normalize))
-        form = _FORMS[self.params.as_](items)
-        return values.to_frame("values").select_seq(form).to_series().alias(values.name)
+        return values.to_frame("values").select_seq(items).to_series().alias(values.name)
 
     def compare(self, gold: Any) -> Columns:
-        is_column = isinstance(gold, pl.Expr)
-        reason = rowwise(gold, self._complaint_about, pl.String) if is_column else self.complaint()
-        return Columns(self.score_expr(gold), reason)
+        if not isinstance(gold, pl.Expr):
+            return Columns(self.score_expr(gold), self.complaint())
+        shown = gold.map_batches(self._written, pl.String, is_elementwise=True)
+        return Columns(self.score_expr(gold), quoted_expr(shown, _MISSES) + pl.lit(f" ({self.params.as_})"))
+
+    def _written(self, golds: pl.Series) -> pl.Series:
+        return golds if golds.dtype == pl.String else golds.list.join(f"{self.params.sep} ")
 
     def usable(self, golds: pl.Expr) -> pl.Expr | None:
         return golds
 
-    def _complaint_about(self, gold: str | list[str]) -> str:
-        return f"does not have the items {self._shown(gold)} ({self.params.as_})"
-
     def complaint(self) -> str:
-        return self._complaint_about(self.params.value)
+        return f"{_MISSES}{self.shown} ({self.params.as_})"
 
     @property
     def shown(self) -> str:
-        return self._shown(self.params.value)
-
-    def _shown(self, value: str | list[str]) -> str:
+        value = self.params.value
         return quoted(value if isinstance(value, str) else f"{self.params.sep} ".join(value))
