@@ -168,7 +168,7 @@ def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | No
         characters = sorted({*bytes(others.to_list()).decode()})
         changed = {character: form(character) for character in characters if form(character) != character}
         if changed:
-            texts = pl.select(pl.when(beyond).then(results)).to_series()
+            texts = pl.DataFrame().select_seq(pl.when(beyond).then(results)).to_series()
             results = texts.str.replace_many(changed).zip_with(beyond, results).alias(values.name)
         if form is not str.lower or SIGMA not in changed:
             return results
