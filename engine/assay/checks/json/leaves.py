@@ -259,6 +259,8 @@ def _close(
 
 def without(value: Any, paths: Sequence[Path]) -> Any:
     """Return a JSON value without what stands at some paths; it may be changed. The other elements of a list keep their places."""
+    if not paths:
+        return value
     for path in paths:
         containers = [value]
         for step in path.steps[:-1]:
@@ -269,7 +271,7 @@ def without(value: Any, paths: Sequence[Path]) -> Any:
                     del item[place]
                 else:
                     item[place] = _REMOVED
-    pending = [value] if paths else []
+    pending = [value]
     while pending:  # a list whose elements are all removed is empty
         item = pending.pop()
         if isinstance(item, list) and all(child is _REMOVED for child in item):

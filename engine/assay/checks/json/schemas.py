@@ -63,7 +63,7 @@ def shown_value(value: Any) -> str:
         return f"an object of {len(value)}" if isinstance(value, dict) else f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
         return f"{str(value)[: SHOWN - 1]}…"
-    return _encode(value)
+    return str(value) if value.__class__ is int else _encode(value)  # which builds an encoder for each number
 
 
 @frozen
