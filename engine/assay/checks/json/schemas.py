@@ -2,7 +2,8 @@
 
 import json
 import re
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path as File
 from typing import Any, Literal
 
@@ -188,12 +189,8 @@ def compiled_anew(text: str, formats: bool) -> Schema:
             problem = str(error).replace("on this output", "to compile")
             return Schema(text, formats, cost, problem=problem, is_late=True)
         return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
-    import jsonschema_rs
-
     try:
-        validator = jsonschema_rs.validator_for(
-            schema, offline=True, validate_formats=formats, mask=_MASK, pattern_options=_patterns()
-        )
+        validator = _validator_for()(schema, validate_formats=formats)
     except Exception as error:  # noqa: BLE001  (whatever the package raises)
         message = getattr(error, "message", None) or str(error)
         return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
@@ -209,10 +206,11 @@ compiled = cached_within(_BYTES, _size)(compiled_anew)
 
 
 @cache
-def _patterns() -> Any:
+def _validator_for() -> Callable[..., Any]:
     import jsonschema_rs
 
-    return jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
+    return partial(jsonschema_rs.validator_for, offline=True, mask=_MASK, pattern_options=patterns)
 
 
 def _package() -> list[str]:
