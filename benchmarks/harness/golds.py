@@ -363,7 +363,7 @@ _STEPS = {
     "remove": ([{"remove": [r"\d+,"]}], "think", lambda text: _REMOVED.sub("", text)),
     "replace": ([{"replace": {"old": ",", "new": ""}}], "think", lambda text: text.replace(",", "")),
     "map, of a regex": (
-        [{"regex": r"(?i)the answer is (\S+)"}, {"map": {"values": _MAPPED, "default": "none"}}],
+        [{"regex": r"(?i)the answer is (\S+)"}, {"map": _MAPPED, "default": "none"}],
         "solution",
         lambda text: None if (found := _said(text)) is None else _MAPPED.get(found, "none"),
     ),
