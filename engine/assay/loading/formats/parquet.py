@@ -150,7 +150,7 @@ class ParquetFile(File):
 
 def _frames() -> int:
     # row groups that must fit for each that is decoded: those that wait and are scored, what decoding takes, and those that are freed
-    return 12 if keeps_memory() else 7
+    return 12 if keeps_memory() else 6
 
 
 def _size_in_memory(units: Sequence[Unit]) -> int:
