@@ -10,9 +10,10 @@ with the same lower case; no text is lowered for it.
 *Strip*: CPython strips 29 code points; Polars strips exactly the given set.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import polars as pl
 
@@ -180,6 +181,21 @@ def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | No
     at = at.filter(values.gather(at).str.contains(pattern))
     exact = pl.Series(list(map(form, values.gather(at).to_list())), dtype=pl.String)
     return results.scatter(at, exact) if len(at) else results
+
+
+def composed_expr(values: pl.Expr, form: Literal["NFC", "NFKC"]) -> pl.Expr:
+    """Return ``unicodedata.normalize`` as an elementwise expression over a String column: ASCII stays as it is."""
+    return values.map_batches(partial(_composed, form=form), return_dtype=pl.String, is_elementwise=True)
+
+
+def _composed(values: pl.Series, form: Literal["NFC", "NFKC"]) -> pl.Series:
+    at = (~is_ascii(values)).arg_true()
+    others = values.gather(at).to_list()
+    # of a text that it does not change, CPython returns the text itself
+    changed = [None if (new := unicodedata.normalize(form, text)) is text else new for text in others]
+    results = pl.Series(changed, dtype=pl.String)
+    at = at.filter(results.is_not_null())
+    return values.scatter(at, results.drop_nulls()) if len(at) else values
 
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
@@ -366,6 +382,10 @@ def stripped(texts: pl.Series) -> pl.Series:
     """Return ``str.strip`` of each text; a long one is copied only if it may have white space around it."""
     if texts.estimated_size() <= len(texts) * THRESHOLDS.copied_text:
         return texts.str.strip_chars(WHITESPACE)
-    ends = texts.str.tail(1)
-    may_be_padded = (texts < "!") | (texts > "~") | (ends < "!") | (ends > "~")
+    may_be_padded = _may_begin_blank(texts) | _may_begin_blank(texts.str.tail(1))
     return among(texts, may_be_padded, texts, lambda texts: texts.str.strip_chars(WHITESPACE))
+
+
+def _may_begin_blank(texts: pl.Series) -> pl.Series:
+    """Return whether each text is empty or begins within three ranges that have all white space, and few letters."""
+    return (texts < "!") | ((texts > "~") & (texts < "\xa1")) | ((texts > "\u167f") & (texts < "\u3001"))

@@ -255,10 +255,14 @@ class Casefold(_Named):
     examples = (StepExample("Straße", "strasse"),)
 
 
+_COMPOSED = "columns tell which texts are ASCII; Python composes the others"
+
+
 class Nfc(_Named):
     """The text in Unicode's composed form, NFC."""
 
     name = "nfc"
+    runs_as = _COMPOSED
     examples = (StepExample("e\u0301", "é"),)
 
 
@@ -266,6 +270,7 @@ class Nfkc(_Named):
     """The text in Unicode's compatible composed form, NFKC."""
 
     name = "nfkc"
+    runs_as = _COMPOSED
     examples = (StepExample("ﬁ²", "fi2"),)
 
 

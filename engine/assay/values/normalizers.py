@@ -1,6 +1,6 @@
 r"""Normalizers: what ``normalize:`` does to a text and its gold before they are compared.
 
-They run in Python, once per distinct text: a chain of Polars' replacements takes as long and is not exact.
+Most run in Python, once per distinct text: a chain of Polars' replacements takes as long and is not exact.
 """
 
 import json
@@ -16,7 +16,7 @@ from assay.errors import did_you_mean
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 from assay.expressions.shared_columns import SharedColumn, rowwise, text
-from assay.expressions.text import recased_expr, single_spaced_expr
+from assay.expressions.text import composed_expr, recased_expr, single_spaced_expr
 from assay.frozen import frozen
 from assay.values.normal_forms import (
     MINERVA,
@@ -196,6 +196,8 @@ def normalizer_schemas() -> list[dict[str, Any]]:
 
 BY_COLUMNS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
     "casefold": partial(recased_expr, form=str.casefold),
+    "nfc": partial(composed_expr, form="NFC"),
+    "nfkc": partial(composed_expr, form="NFKC"),
     "whitespace": single_spaced_expr,
 }
 """The normalizers that are expressions; Python runs the others, once for each distinct text."""
