@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -25,7 +26,7 @@ from assay.checks.base import Check
 from assay.errors import SHOWN, did_you_mean, printable, quoted
 from assay.names import NATIVE
 from assay.system.documents import Place, SpecDocument, named
-from assay.values.params import EXPECTED, Fields, snake_case
+from assay.values.params import EXPECTED, snake_case
 
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
 
@@ -87,7 +88,7 @@ def _choice(words: tuple[str, ...], description: str) -> Any:
     return Field(words[0], description=description, json_schema_extra={"enum": [*words]})
 
 
-class SpecFields(Fields):
+class SpecFields(BaseModel):
     """The fields of a part of a spec, in camelCase or snake_case; null is the default."""
 
     model_config = ConfigDict(

@@ -1,6 +1,5 @@
 """Params of checks and steps: plain data, read strictly."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -42,29 +41,10 @@ class UnfitValueError(ValueError):
         self.fault = fault
 
 
-class Fields(BaseModel):
-    """Base class of models that are built when they are used, because a run needs few: without a search for plugins of pydantic."""
-
-    @classmethod
-    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **how: Any) -> bool | None:
-        """Build the model."""
-        given = os.environ.get(_PLUGINS)
-        os.environ[_PLUGINS] = "1"  # the search reads what each installed distribution says of itself
-        try:
-            return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **how)
-        finally:
-            if given is None:
-                del os.environ[_PLUGINS]
-            else:
-                os.environ[_PLUGINS] = given
-
-
-_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
-
-
-class Params(Fields):
+class Params(BaseModel):
     """Base class of a check's params: no unknown fields, camelCase and snake_case names, no conversion of values."""
 
+    # NOTE: a run has few of them, so that they are built when they are used
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
