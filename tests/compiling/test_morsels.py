@@ -42,5 +42,5 @@ def test_a_run_that_fails_puts_it_back(monkeypatch):
     plan = assay.compile({"checks": [{"type": "json_valid"}]}, {"completion": pl.String})
     monkeypatch.setattr(pl.LazyFrame, "collect", breaks)
     with pytest.raises(MemoryError):
-        plan.score(pl.DataFrame({"completion": ["a"] * 5000}))
+        plan.score(pl.DataFrame({"completion": ["a"] * 70_000}))
     assert SETTING not in os.environ
