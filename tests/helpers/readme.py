@@ -64,6 +64,9 @@ SPEED = {
 }
 """The contenders of the benchmark table that README.md shows, and what it calls them: how their names begin, the scores of ten checks in memory."""
 
+BESIDE_GOLDS = ("assay", "a plain loop", "a plain loop with reasons")
+"""The contenders of ``bench_golds``, in the order of its lines."""
+
 COMMANDS = tuple(typer.main.get_command(app).list_commands(None))
 """The commands, in the order of the help."""
 
@@ -103,20 +106,40 @@ def lines_of_benchmarks() -> list[dict[str, str]]:
 def benchmarks_of(page: str) -> str:
     """The part of the benchmark table that a page shows: a table for each thing that was measured, with the columns that it fills."""
     pages = {begin: name for name, begins in TABLES.items() for begin in begins}
-    lines = [line for line in lines_of_benchmarks() if pages[next(filter(line["measured"].startswith, pages))] == page]
+    lines = [
+        line
+        for line in lines_of_benchmarks()
+        if pages["" if line["measured"].endswith(" golds") else next(filter(line["measured"].startswith, pages))]
+        == page
+    ]
     runs: dict[str, list[str]] = {}
     for run, where in re.findall("^\\* (.*?): (.*)$", MEASURED.read_text("utf-8"), re.MULTILINE):
         if any(line["run"] == run for line in lines):
             runs.setdefault(where, []).append(run)
     text = "".join(f"* {' · '.join(names)}: {where}\n" for where, names in runs.items())
-    for measured in dict.fromkeys(line["measured"] for line in lines):
-        rows = [line for line in lines if line["measured"] == measured]
+    tables = {
+        name: [line for line in lines if line["measured"] == name] for name in (line["measured"] for line in lines)
+    }
+    golds = {name: rows for name, rows in tables.items() if tuple(row["contender"] for row in rows) == BESIDE_GOLDS}
+    for measured, rows in tables.items():
+        if measured in golds:
+            continue
         one_run = len({row["run"] for row in rows}) == 1
         hidden = {"measured", "run"} if one_run else {"measured"}
         shown = [name for name in rows[0] if name not in hidden and any(row[name] for row in rows)]
         table = _table(shown, [[row[name] for name in shown] for row in rows])
         text += f"\n### {measured}\n\n" + (f"{rows[0]['run']}\n\n" if one_run else "") + table
-    return text
+    return text + (_golds(golds) if golds else "")
+
+
+def _golds(cases: dict[str, list[dict[str, str]]]) -> str:
+    """One table of all check types and steps with a gold for each row, instead of one for each of a hundred."""
+    rows = [
+        [name, ours["time"], loop["time"], loop["ratio"], reasons["time"], reasons["ratio"], ours["run"]]
+        for name, (ours, loop, reasons) in cases.items()
+    ]
+    _, plain, with_reasons = BESIDE_GOLDS
+    return "\n### a gold for each row\n\n" + _table(["case", "assay", plain, "", with_reasons, "", "run"], rows)
 
 
 def charts() -> dict[Path, str]:
