@@ -25,6 +25,7 @@ from assay.expressions.shared_columns import (
 from assay.expressions.text import ASCII_ALIKE, contains_column, is_ascii, lower, lower_rows
 from assay.frozen import frozen
 from assay.system.cache import cached_within
+from assay.system.memory import uncollected
 from assay.thresholds import THRESHOLDS
 
 METADATA = "metadata"
@@ -251,7 +252,8 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
         pairs = zip(metadata.to_list(), texts.to_list(), strict=True)
         grades = [None if text is None else vars(grade(value, text)) for value, text in pairs]
         return pl.Series(texts.name, grades, dtype=_GRADE)
-    entries, faults = _read_all(metadata)
+    with uncollected():
+        entries, faults = _read_all(metadata)
     fails = _failures(entries, texts)
     total, failed = _counts(entries["row"], height), _counts(entries["row"].filter(fails), height)
     reason = _joined(entries.filter(fails), "reason", height)

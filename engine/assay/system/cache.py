@@ -46,12 +46,16 @@ def cached_within(limit: int, size: Callable[..., int]) -> Callable[[Callable[..
                 return entry[0]
             value = function(*key)
             bytes_ = size(value, *key) + _ENTRY
-            with lock:
-                if key not in entries and bytes_ <= limit:
-                    entries[key] = value, bytes_
-                    total += bytes_
-                while total > limit:
-                    total -= entries.popitem(last=False)[1][1]
+            # where each result is new, threads that wait for each other here take twice the time; what is not kept is found again
+            if lock.acquire(blocking=False):
+                try:
+                    if key not in entries and bytes_ <= limit:
+                        entries[key] = value, bytes_
+                        total += bytes_
+                    while total > limit:
+                        total -= entries.popitem(last=False)[1][1]
+                finally:
+                    lock.release()
             return value
 
         def clear() -> None:

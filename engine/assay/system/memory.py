@@ -1,4 +1,8 @@
-"""The memory limit of a run and its shares."""
+"""Memory: the limit of a run with its shares, and work during which no garbage is collected."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import polars as pl
 
@@ -36,3 +40,18 @@ def share(limit: int | None) -> int:
 def at_once(rows: int, size: int, limit: int | None, shares: int = 1) -> int:
     """Return the number of rows for one batch: fewer if the rows are long."""
     return max(1, min(rows, shares * share(limit) // max(1, size)))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no garbage: among values that go when nothing names them, that takes longer than to make them.
+
+    Threads may overlap: the collection is on again when the first of them ends, and stays off if it was.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
