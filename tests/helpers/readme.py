@@ -117,9 +117,9 @@ def benchmarks_of(page: str) -> str:
         if any(line["run"] == run for line in lines):
             runs.setdefault(where, []).append(run)
     text = "".join(f"* {' · '.join(names)}: {where}\n" for where, names in runs.items())
-    tables = {
-        name: [line for line in lines if line["measured"] == name] for name in (line["measured"] for line in lines)
-    }
+    tables: dict[str, list[dict[str, str]]] = {}
+    for line in lines:
+        tables.setdefault(line["measured"], []).append(line)
     golds = {name: rows for name, rows in tables.items() if tuple(row["contender"] for row in rows) == BESIDE_GOLDS}
     for measured, rows in tables.items():
         if measured in golds:

@@ -191,7 +191,7 @@ def subject_of(spec: CheckSpec) -> str:
 def columns_of(spec: CheckSpec) -> Columns:
     """Return the outcomes of a check that is known as expressions about what it reads."""
     assert spec.check is not None  # noqa: S101  (checks of unknown type do not run)
-    if isinstance(spec.check, FactCheck) and answers(_facts(spec)):
+    if answers(_facts(spec)):
         columns, lanes = _columns_of_facts(spec)
         with columns_read() as read:
             read.extend(lanes)
@@ -200,10 +200,7 @@ def columns_of(spec: CheckSpec) -> Columns:
         return spec.check.columns()
 
 
-# NOTE: cached, because a plan asks some twenty times for what a check's columns are, and what a run writes and counts depends on them
-
-
-@lru_cache(1_024)
+@lru_cache(1_024)  # a plan asks some twenty times for the columns of a check
 def _facts(spec: CheckSpec) -> tuple[Fact, ...]:
     return () if spec.check is None else facts_of(spec.check)
 

@@ -81,12 +81,11 @@ class JsonSchema(PairCheck):
     def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; golds are not looked at before, so that each is compiled once, however many there are."""
         uses, formats = Counter(golds), self.params.validate_formats
-        is_kept = (
-            len(uses) <= THRESHOLDS.small_batch
-        )  # as of the calls of a training run, which bring the same ones again
+        # few come again, as in the calls of a training run
+        is_kept = len(uses) <= THRESHOLDS.small_batch
 
         def answer(value: str, gold: str) -> Any:
-            # what is used once is dropped at once: to fill the memory takes longer than to compile it
+            # of many, one that is used once is dropped at once: to fill the memory takes longer than to compile it
             schema = (compiled if is_kept or uses[gold] > 1 else compiled_anew)(gold, formats)
             return NO_ANSWER if _is_refused(schema) else self.answered(_judged, value, schema)
 

@@ -215,7 +215,6 @@ _EQUAL: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 }
 """Whether two lists of items are alike, in each sense in which lists are equal."""
 
-
 _MISSES = "does not have the items "
 
 

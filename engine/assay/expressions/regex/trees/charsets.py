@@ -276,10 +276,9 @@ def unfolded() -> str:
     cased, _ = _cased()
     rest, left = dict.fromkeys(cased), list[str]()
     while rest:
+        # NOTE: a class of one character is not the same beyond the first 65,536 code points
         alike: re.Pattern[str] = sre_compiler.compile(re.escape(next(iter(rest))), sre.SRE_FLAG_IGNORECASE)
-        codes = alike.findall(
-            cased
-        )  # NOTE: a class of one character is not the same beyond the first 65,536 code points
+        codes = alike.findall(cased)
         forms = [folded(code) for code in codes]
         most = max(forms, key=forms.count)
         for code, form in zip(codes, forms, strict=True):
