@@ -1,6 +1,7 @@
 """Expectations: the grading rules, and that the columns follow them whatever the shape of metadata."""
 
 import json
+import random
 
 import polars as pl
 import pytest
@@ -8,6 +9,7 @@ from cases import sized, some
 
 from assay.checks import expectations
 from assay.checks.expectations import EXPECTATIONS, grade, read
+from assay.checks.plain_expectations import is_usual
 from assay.expressions.shared_columns import layers
 from assay.names import TEXT
 from assay.testing import hostile_texts
@@ -226,6 +228,56 @@ def test_hostile_phrases_in_hostile_texts(as_text):
         }
         rows.append({"t": text, "metadata": json.dumps(metadata) if as_text else metadata})
     assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _usual(phrases, rng):
+    """Draw expectations that have no more than lists of phrases."""
+    unset = {"message": None} if rng.random() < 0.3 else {}
+    sides = {
+        side: [{**unset, "anyOf": rng.sample(phrases, rng.randint(1, 3))} for _ in range(rng.randrange(3))] or None
+        for side in ("mustMention", "mustNotMention")
+        if rng.random() < 0.8
+    }
+    return {"expectations": sides or {"mustMention": []}}
+
+
+def _mutated(text, rng):
+    at, inserted = (
+        rng.randrange(len(text) + 1),
+        ["", '"', "\\", ":", "{", "[", ",", "\ue000", "\ue001", "\n", '\\"', ', "x"'],
+    )
+    return text[:at] + rng.choice(inserted) + text[at + rng.randrange(2) :]
+
+
+def test_expectations_of_the_usual_form_are_read_in_columns():
+    rng = random.Random(7)
+    phrases = [
+        *hostile_texts(300, seed=13),
+        "expectations",
+        "mustNotMention",
+        ": [",
+        ", ",
+        '"',
+        "\\",
+        '\\"',
+        "\ue000",
+        "",
+    ]
+    drawn = [_usual(phrases, rng) for _ in range(600)]
+    forms = [
+        {"ensure_ascii": is_ascii, "separators": by} for is_ascii in (True, False) for by in ((",", ":"), (", ", ": "))
+    ]
+    written = [json.dumps(value, **forms[at % 4]) for at, value in enumerate(drawn)]
+    written.append('{"expectations": {"mustMention": [{"anyOf": ["\\ud800", "\\ud83d\\ude00", "\\u0022, \\\\"]}]}}')
+    damaged = [_mutated(text, rng) for text in written for _ in range(2)]
+    assert is_usual(pl.Series(written)).mean() > 0.9
+    texts = [text for _ in range(3) for text in hostile_texts(len(written), seed=14)]
+    assert_columns_grade_as_rows(pl.DataFrame({"t": texts, "metadata": [*written, *damaged]}))
+    assert_columns_grade_as_rows(pl.DataFrame({"t": texts[: len(drawn)], "metadata": drawn}))
+    plain = pl.DataFrame(
+        {"t": texts, "metadata": [json.dumps({"expectations": {"mustMention": [{"anyOf": [text]}]}}) for text in texts]}
+    )
+    assert_columns_grade_as_rows(plain)
 
 
 def test_phrases_meet_the_texts_that_hold_them_in_lower_case_only():
