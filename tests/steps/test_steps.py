@@ -166,6 +166,21 @@ def test_values_within_a_text_are_those_of_raw_decode():
     assert sum(map(len, found)) > 500
 
 
+VALUES = (
+    *('"x"', '""', '"\\ud800"', '"\\ud83d\\ude00 é\\n"', '"1"', '"1.0"', '"-0"', '"1e5"', '"[]"', '"{"', '"true"', '"null"', "null", "NaN"),
+    *("0", "-0", "7", "-12", "007", "1.0", "1e5", "1E400", "-2.50", "1" * 18, "1" * 19, "1" * 25, "1" * 5_000, "true", "false"),
+    *("[]", '["x"]', "{}", '{"b": "x"}', '{"b": "x", "b": 1.5}', '[{"b": "x"}]', '{"b": ["x"]}', "[" * 130 + "]" * 130),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["a", "a.b", "$.a", "é", "a[0]"])
+@pytest.mark.parametrize("at", ["whole", "first", "last"])
+def test_fields_of_json_are_those_of_python_whatever_they_are(path, at):
+    forms = ('{"a": %s}', '{"a": 1, "a": %s}', '{"a": %s, "a": "y"}', ' \n{"z": "{", "a": %s}\t', 'so {"a": %s} it', '[{"a": %s}]', '{"a": %s}}', "%s")  # fmt: skip
+    texts = [form % value for form in forms for value in VALUES]
+    assert assert_steps_conform({"json": {"at": at, "path": path}}, [*texts, *texts[::3]], small=2)
+
+
 def test_json_nested_too_deeply_is_no_value_whatever_the_stack():
     def deep(levels, text):
         return deep(levels - 1, text) if levels else [*values_within(text)]

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.expressions.json import NOT_JSON, candidates, loads, mended, placed_within, values_within
+from assay.expressions.json import NOT_JSON, PLAIN_KEY, candidates, loads, mended, placed_within, values_within
 from assay.expressions.json_places import placed_json
 from assay.expressions.regex.compiled import on_any_stack
-from assay.expressions.shared_columns import among, rowwise
+from assay.expressions.shared_columns import among, encoded, is_small, rowwise
 from assay.expressions.tags import TagText
 from assay.expressions.text import before, behind, by_columns, by_slices, first_of, is_plain, strip_expr, stripped
 from assay.steps.base import Step, StepExample
@@ -443,6 +443,10 @@ class Line(Step):
         return starts[self._number - (self._number > 0)]
 
 
+_NO_STRING = r"\A(?:[\[{]|-?(?:[0-9]+[.eE][0-9.eE+-]*|0[0-9]*|[0-9]{19,})\z)"
+"""Matches what may be the text of a list, an object or a number for Polars which Python writes in another way."""
+
+
 class JsonParams(Params):
     """Where the JSON is, and which value to take of it."""
 
@@ -467,7 +471,7 @@ class Json(Step):
     """
 
     name = "json"
-    runs_as = "columns tell which texts may have JSON; Python reads them, equal ones once"
+    runs_as = "columns for fields of an object that is the whole text; Python reads other texts that may have JSON, equal ones once"
     shorthand = "at"
     Params = JsonParams
     params: JsonParams
@@ -521,7 +525,24 @@ class Json(Step):
             possible = texts.map_batches(candidates, return_dtype=pl.String, is_elementwise=True)
         else:
             possible = pl.when(texts.str.contains(r"[\[{]")).then(texts)
+        path = self.params.path and parse_within(self.params.path)
+        if path and all(isinstance(step, str) and PLAIN_KEY.fullmatch(step) for step in path.steps):
+            find_fields = partial(self._fields, path=f"$.{'.'.join(map(str, path.steps))}")
+            return possible.map_batches(find_fields, return_dtype=pl.String, is_elementwise=True)
         return rowwise(possible, self.row, pl.String, distinct=True)
+
+    def _fields(self, texts: pl.Series, path: str) -> pl.Series:
+        """Return ``row`` of texts by Polars where a text is an object with a string there, or what is written as one; else by Python."""
+        if is_small(texts):
+            found = [None if text is None else self.row(text) for text in texts.to_list()]
+            return pl.Series(texts.name, found, dtype=pl.String)
+        results = texts.str.json_path_match(path)
+        others = texts.is_not_null() & results.str.contains(_NO_STRING).fill_null(value=True)
+        return among(results, others, texts, self._by_python)
+
+    def _by_python(self, texts: pl.Series) -> pl.Series:
+        distinct, which = encoded(texts)
+        return pl.Series([*map(self.row, distinct.to_list())], dtype=pl.String).gather(which)
 
 
 def _last(items: Iterator[Any]) -> Any:
