@@ -121,6 +121,19 @@ def test_phrases_in_lower_case_beside_a_dotted_i_and_a_kelvin_sign(place, monkey
 
 
 @needs_kernel
+@pytest.mark.parametrize("phrase", ["x", "aab", "abcab", "as an ai", "é\n", "a" * 40, "needle" * 30])
+def test_a_phrase_is_found_at_each_place_of_texts_around_the_widths_of_vectors(phrase):
+    folded = Fact("phrase", phrase, folds=phrase.isascii())
+    facts = tuple({folded: 0, Fact("phrase", phrase): 1, Fact("at_least", size=150): 2})
+    sizes = (0, 1, 31, 32, 33, 127, 128, 129, 160, 255, 256, 290)
+    fillers = ("-", phrase[:-1] or "y", "É", phrase[::-1])
+    before = ["".join(itertools.islice(itertools.cycle(filler), size)) for filler in fillers for size in sizes]
+    texts = [text + middle + text[:70] for text in before for middle in (phrase, phrase.upper(), phrase[1:], "")]
+    words = _words_of(texts, facts).to_list()
+    assert [word for word in words if word & ASK] == []
+    assert words == [library._word_of(text, facts) for text in texts]
+
+
 def test_slices_chunks_and_single_rows_give_the_same_words():
     texts = _texts(300, 9)
     whole, frame = _words_of(texts), pl.DataFrame({"text": pl.Series(texts, dtype=pl.String)})

@@ -36,6 +36,7 @@ fn allocated(comptime T: type, n: usize) []T {
 // ── bytes side by side ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const WIDE = 32;
+const FAR = 128; // bytes that are looked at together where little is expected
 const Wide = @Vector(WIDE, u8);
 
 inline fn wide(text: []const u8, at: usize) Wide {
@@ -44,14 +45,14 @@ inline fn wide(text: []const u8, at: usize) Wide {
 inline fn all(byte: u8) Wide {
     return @splat(byte);
 }
-inline fn places(where: @Vector(WIDE, bool)) u32 {
+inline fn marks(where: anytype) @Int(.unsigned, @typeInfo(@TypeOf(where)).vector.len) {
     return @bitCast(where);
 }
 
 // ── programs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A text of bytes to find: `byte | mask` must equal `want`. The two places that are rare in usual text are compared first.
-const Phrase = struct { want: []const u8, mask: []const u8, rare: [2]usize, bit: u6 };
+/// A text of bytes to find: `byte | mask` must equal `want`. Places that are rare in usual text are compared first.
+const Phrase = struct { want: []const u8, mask: []const u8, rare: [3]usize, bit: u6 };
 
 /// Bytes at which to stop, as ranges; the bytes between lead from a group of states back into the group.
 const Stops = struct { first: [4]u8, span: [4]u8, ranges: usize, state: u16 };
@@ -79,6 +80,15 @@ const Automaton = struct {
 
     inline fn step(self: *const Automaton, state: u16, code: u32) u16 {
         return self.next[@as(usize, state) * self.classes + self.classifier.of(code)];
+    }
+    /// The state behind the character at a place, and the bytes that it has.
+    inline fn after(self: *const Automaton, state: u16, text: []const u8, i: usize) struct { state: u16, size: usize } {
+        if (self.by_byte) |table| {
+            const known = table[state << 8 | text[i]];
+            if (known != BEYOND) return .{ .state = known >> 8, .size = 1 };
+        }
+        const c = characterAt(text, i);
+        return .{ .state = self.step(state, c.code), .size = c.size };
     }
 };
 
@@ -157,9 +167,12 @@ const Reader = struct {
         for (out) |*phrase| {
             const size = self.number();
             const bit_of = self.bit();
-            const rare = [2]usize{ self.number(), self.number() };
+            const rare = [3]usize{ self.number(), self.number(), 0 };
             need(size == 0 or (rare[0] < size and rare[1] < size));
             phrase.* = .{ .bit = bit_of, .rare = rare, .want = self.bytes(size), .mask = self.bytes(size) };
+            for (phrase.want, 0..) |byte, at| {
+                if (byte != ' ' and byte != phrase.want[rare[0]] and byte != phrase.want[rare[1]]) phrase.rare[2] = at;
+            }
         }
         return out;
     }
@@ -285,37 +298,59 @@ fn find(text: []const u8, phrase: *const Phrase) ?usize {
     if (size == 0) return 0;
     if (text.len < size) return null;
     const n = text.len - size + 1; // places where it may begin
-    const one, const two = phrase.rare;
-    const first = text[one..][0..n];
-    const second = text[two..][0..n];
-    const want1, const want2 = .{ phrase.want[one], phrase.want[two] };
-    const mask1, const mask2 = .{ phrase.mask[one], phrase.mask[two] };
-    if (n < WIDE) {
-        for (first, second, 0..) |a, b, i| if (a | mask1 == want1 and b | mask2 == want2 and isAt(text, i, phrase)) return i;
-        return null;
-    }
+    if (n < WIDE) return for (0..n) |i| {
+        if (isAt(text, i, phrase)) break i;
+    } else null;
+    const rare = [3]Byte{ Byte.of(phrase, 0), Byte.of(phrase, 1), Byte.of(phrase, 2) };
+    const bytes = [3][]const u8{ text[phrase.rare[0]..][0..n], text[phrase.rare[1]..][0..n], text[phrase.rare[2]..][0..n] };
     var i: usize = 0;
-    while (true) {
-        const both = ((wide(first, i) | all(mask1)) == all(want1)) & ((wide(second, i) | all(mask2)) == all(want2));
-        var left = places(both);
-        while (left != 0) : (left &= left - 1) if (isAt(text, i + @ctz(left), phrase)) return i + @ctz(left);
-        if (i + WIDE >= n) return null;
-        i = @min(i + WIDE, n - WIDE);
+    while (i + FAR <= n) : (i += FAR) { // most texts lack most phrases
+        const here = [3]*const [FAR]u8{ bytes[0][i..][0..FAR], bytes[1][i..][0..FAR], bytes[2][i..][0..FAR] };
+        var some: @Vector(WIDE, bool) = @splat(false);
+        inline for (0..FAR / WIDE) |k| {
+            const at = k * WIDE;
+            some = some | (rare[0].is(here[0][at..][0..WIDE]) & rare[1].is(here[1][at..][0..WIDE]) & rare[2].is(here[2][at..][0..WIDE]));
+        }
+        if (@reduce(.Or, some)) for (0..FAR / WIDE) |k| if (findAmong(text, i + k * WIDE, phrase, &rare, &bytes)) |at| return at;
     }
+    while (i < n) : (i += WIDE) if (findAmong(text, @min(i, n - WIDE), phrase, &rare, &bytes)) |at| return at;
+    return null;
 }
 
-const DOTTED_I = Phrase{ .want = "\u{130}", .mask = &.{ 0, 0 }, .rare = .{ 0, 1 }, .bit = 0 };
-const KELVIN = Phrase{ .want = "\u{212A}", .mask = &.{ 0, 0, 0 }, .rare = .{ 1, 2 }, .bit = 0 };
+/// The first place of a phrase among as many as are compared side by side.
+fn findAmong(text: []const u8, from: usize, phrase: *const Phrase, rare: *const [3]Byte, bytes: *const [3][]const u8) ?usize {
+    var are = rare[0].is(bytes[0][from..][0..WIDE]);
+    for (rare[1..], bytes[1..]) |*byte, shifted| are = are & byte.is(shifted[from..][0..WIDE]);
+    var left = marks(are);
+    while (left != 0) : (left &= left - 1) if (isAt(text, from + @ctz(left), phrase)) return from + @ctz(left);
+    return null;
+}
+
+const Byte = struct {
+    want: Wide,
+    mask: Wide,
+
+    inline fn of(phrase: *const Phrase, which: usize) Byte {
+        const at = phrase.rare[which];
+        return .{ .want = all(phrase.want[at]), .mask = all(phrase.mask[at]) };
+    }
+    inline fn is(self: *const Byte, bytes: *const [WIDE]u8) @Vector(WIDE, bool) {
+        return (@as(Wide, bytes.*) | self.mask) == self.want;
+    }
+};
+
+const DOTTED_I = Phrase{ .want = "\u{130}", .mask = &.{ 0, 0 }, .rare = .{ 0, 1, 1 }, .bit = 0 };
+const KELVIN = Phrase{ .want = "\u{212A}", .mask = &.{ 0, 0, 0 }, .rare = .{ 1, 2, 0 }, .bit = 0 };
 
 fn codePoints(text: []const u8) usize {
+    const top: @Vector(FAR, u8) = @splat(0x80);
     var inner: usize = 0; // bytes that begin no character
     var i: usize = 0;
-    while (i + WIDE <= text.len) {
-        const last = @min(text.len - WIDE, i + WIDE * 250); // a count must not exceed a byte
-        var counts = all(0);
-        while (i <= last) : (i += WIDE) counts +%= @select(u8, (wide(text, i) & all(0xC0)) == all(0x80), all(1), all(0));
-        inner += @reduce(.Add, @as(@Vector(WIDE, u16), counts));
+    while (i + FAR <= text.len) : (i += FAR) {
+        const bytes: @Vector(FAR, u8) = text[i..][0..FAR].*;
+        if (@reduce(.Or, bytes >= top)) inner += @popCount(marks((bytes & @as(@Vector(FAR, u8), @splat(0xC0))) == top));
     }
+    while (i + WIDE <= text.len) : (i += WIDE) inner += @popCount(marks((wide(text, i) & all(0xC0)) == all(0x80)));
     for (text[i..]) |byte| inner += @intFromBool(byte & 0xC0 == 0x80);
     return text.len - inner;
 }
@@ -345,7 +380,7 @@ fn nextStop(text: []const u8, from: usize, stops: *const Stops, comptime n: usiz
     if (n == 0) return text.len;
     var i = from;
     while (i + WIDE <= text.len) : (i += WIDE) {
-        const found = places(isStop(wide(text, i), stops, n));
+        const found = marks(isStop(wide(text, i), stops, n));
         if (found != 0) return i + @ctz(found);
     }
     while (i < text.len) : (i += 1) inline for (0..n) |k| if (text[i] -% stops.first[k] <= stops.span[k]) return i;
@@ -410,20 +445,14 @@ fn matchesFrom(a: *const Automaton, text: []const u8, from: usize, before: u16) 
             if (to > i) { // the last character before tells the state: all others led back into the group
                 var last = to - 1;
                 while (last > i and text[last] & 0xC0 == 0x80) last -= 1;
-                state = a.step(stops.state, characterAt(text, last).code);
+                state = a.after(stops.state, text, last).state;
                 i = to;
                 continue;
             }
         }
-        const known = if (a.by_byte) |table| table[state << 8 | text[i]] else BEYOND;
-        if (known != BEYOND) {
-            state = known >> 8;
-            i += 1;
-        } else {
-            const c = characterAt(text, i);
-            state = a.step(state, c.code);
-            i += c.size;
-        }
+        const then = a.after(state, text, i);
+        state = then.state;
+        i += then.size;
     }
     return a.at_end[state] != 0;
 }
@@ -517,7 +546,7 @@ const Json = struct {
         while (true) {
             while (i + WIDE <= t.len) : (i += WIDE) {
                 const v = wide(t, i);
-                const found = places((v == all('"')) | (v == all('\\')) | (v < all(32)));
+                const found = marks((v == all('"')) | (v == all('\\')) | (v < all(32)));
                 if (found != 0) {
                     i += @ctz(found);
                     break;

@@ -137,15 +137,13 @@ class ParquetFile(File):
         def decode(group: int) -> pl.DataFrame:
             return frame.slice(starts[group], starts[group + 1] - starts[group]).collect(engine="in-memory")
 
+        # nothing else is in memory before the first group, so that two can be decoded at once
         groups = iter(range(first, last))
-        if at_once == 1:
-            yield from map(decode, groups)
-            return
-        with ThreadPoolExecutor(at_once, thread_name_prefix="assay-reader") as pool:
-            pending = deque(pool.submit(decode, group) for group in islice(groups, at_once))
+        with ThreadPoolExecutor(max(2, at_once), thread_name_prefix="assay-reader") as pool:
+            pending = deque(pool.submit(decode, group) for group in islice(groups, max(2, at_once)))
             while pending:
                 yield pending.popleft().result()
-                pending.extend(pool.submit(decode, group) for group in islice(groups, 1))
+                pending.extend(pool.submit(decode, group) for group in islice(groups, at_once - len(pending)))
 
 
 def _frames() -> int:
