@@ -20,6 +20,8 @@ _CHOICE = re.compile(
 _REMOVED = re.compile(r"\d+,")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _TODO = re.compile(r"\bTODO\b")
+_ENDS = string.whitespace + string.punctuation
+_NOT_FINITE = {None, "inf", "-inf", "nan"}
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _compiled = cache(re.compile)
 
@@ -120,6 +122,55 @@ def choice(text):
 def squad(text):
     """Return a text as the evaluation of SQuAD compares it."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def _words(text, form):
+    """Return a text as evaluations that look at each word compare it; none of the published ones remembers words."""
+    words = (form(word) for word in re.split(" |-", text))
+    return " ".join(filter(None, (" ".join(_ARTICLE.sub(" ", word).split()) for word in words)))
+
+
+def _as_float(word):
+    try:
+        return str(float(word))
+    except ValueError:
+        return None
+
+
+def drop(text):
+    """Return a text as the evaluation of DROP compares it."""
+    return _words(text, _drop_word)
+
+
+def _drop_word(word):
+    word = word.lower()
+    number = _as_float(word)
+    if number is not None:
+        return number
+    word = word.translate(_NO_PUNCTUATION)
+    return _as_float(word) or word
+
+
+def lighteval(text):
+    """Return a text as lighteval's HELM compares it."""
+    return _words(text, _lighteval_word)
+
+
+def _lighteval_word(word):
+    word = word.lower().translate(_NO_PUNCTUATION)
+    return _as_float(word) or word
+
+
+def inspect(text):
+    """Return a text as Inspect's f1 compares it."""
+    return _words(text, _inspect_word)
+
+
+def _inspect_word(word):
+    word = word.casefold()
+    bare = word.translate(_NO_PUNCTUATION)
+    numbers = map(_as_float, (word, word.strip(_ENDS), bare))
+    return next((number for number in numbers if number not in _NOT_FINITE), bare)
 
 
 def _normalized(text):

@@ -94,21 +94,64 @@ def inspects_word(word):
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", word).split())
 
 
-def test_inspects_is_what_its_definition_says():
+def drops_word(word):
+    word = word.lower()
+    return word if is_a_number(word) else without_punctuation(word)
+
+
+def lightevals_word(word):
+    return without_punctuation(word.lower())
+
+
+def without_punctuation(text):
+    return "".join(c for c in text if c not in string.punctuation)
+
+
+def is_a_number(word):
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def by_definition(form):
+    def formed(word):
+        word = form(word)
+        word = str(float(word)) if is_a_number(word) else word
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", word).split())
+
+    return formed
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("inspect", inspects_word), ("drop", by_definition(drops_word)), ("lighteval", by_definition(lightevals_word))],
+)
+def test_forms_by_word_are_what_their_definitions_say(name, form):
     rng = random.Random(36)
     pieces = [
         *hostile_pieces(sized(20_000, 300), seed=36),
         *("$", ",", ".", "5", "1e3", "-", "_", "\n", "(", "%", "٣", "a"),
     ]
-    pieces += ["inf", "nan", "1,000", "the", "3.", "\x0b", "\x1c", "²", "½", "−5", "1e999"]
+    pieces += ["inf", "nan", "-Infinity", "An", "1,000", "the", "3.", "\x0b", "\x1c", "²", "½", "−5", "1e999"]
     for _ in range(sized(100_000, 3_000)):
         text = "".join(rng.choice(pieces) + rng.choice(("", " ", "-")) for _ in range(rng.randrange(6)))
-        words = filter(None, map(inspects_word, re.split(" |-", text)))
-        assert normalizer("inspect")(text) == " ".join(words)
+        words = filter(None, map(form, re.split(" |-", text)))
+        assert normalizer(name)(text) == " ".join(words)
 
 
 def test_they_are_what_their_definitions_say():
-    for text in hostile_pieces(1_000, seed=8):
+    pieces = [
+        *hostile_pieces(1_000, seed=8),
+        "a\x01the b",
+        "an\x7f a",
+        "“the” a–an",
+        "the_a A",
+        "\ud800 the.",
+        "ana than",
+    ]
+    for text in pieces:
         words = re.sub(r"\b(a|an|the)\b", " ", "".join(c for c in text.lower() if c not in string.punctuation))
         assert normalizer("squad")(text) == " ".join(words.split())
         assert normalizer("nfc")(text) == unicodedata.normalize("NFC", text)

@@ -17,7 +17,13 @@ NO_DIGITS = str.maketrans("", "", string.digits)
 ENDS = string.whitespace + string.punctuation
 """What stands around a word or a number for Inspect."""
 
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = string.punctuation.encode()
+_BESIDE_WORDS = _PUNCTUATION + bytes(code for code in (*range(32), 127) if not chr(code).isspace())
+"""ASCII that is neither in words, as Python's patterns see them, nor whitespace."""
+_ARTICLES = frozenset(("a", "an", "the"))
+_ARTICLE = re.compile(r"(?:a(?<!\wa)n?|t(?<!\wt)he)\b")
+"""Matches articles: faster than with ``\\b`` before them, as it begins with one of two letters."""
+_INFINITE = frozenset(("inf", "infinity", "nan"))
 _DIGIT = re.compile(r"\d")
 _SPELLINGS = (
     ("\n", ""),
@@ -40,28 +46,36 @@ _UNREADABLE = "\0"
 """What a form begins with that equals no other than that of the same text."""
 
 
+def without_punctuation(text: str) -> str:
+    """Return a text without ASCII punctuation."""
+    try:  # bytes beyond ASCII are never those of a character of ASCII: up to twenty times as fast as `str.translate`
+        return text.encode().translate(None, _PUNCTUATION).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return text.translate(NO_PUNCTUATION)
+
+
 def without_articles(text: str) -> str:
     """Return a text without English articles, with single spaces."""
+    if text.isascii() and len(text.encode().translate(None, _BESIDE_WORDS)) == len(text):
+        return " ".join([word for word in text.split() if word not in _ARTICLES])
     return " ".join(_ARTICLE.sub(" ", text).split())
 
 
 def squad(text: str) -> str:
     """Lower, without ASCII punctuation and articles, with single spaces."""
-    return without_articles(text.lower().translate(NO_PUNCTUATION))
+    return without_articles(without_punctuation(text.lower()))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def is_number(text: str) -> bool:
     """Return whether ``float`` takes a text."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def is_finite(text: str) -> bool:
-    """Return whether ``float`` takes a text and gives a finite number."""
-    return is_number(text) and math.isfinite(float(text))
+    return _number(text) is not None
 
 
 _WORDS = 65_536
@@ -87,23 +101,35 @@ def by_word(form: Callable[[str], str]) -> Callable[[Sequence[str]], Iterator[st
 def inspect_words(word: str) -> str:
     """Return a word as Inspect compares it."""
     word = word.casefold()
+    if word.isalpha():
+        return "" if word in _ARTICLES else word
     if not _DIGIT.search(word):  # a finite number has a digit
-        return without_articles(word.translate(NO_PUNCTUATION))
-    kept = next((text for text in (word, word.strip(ENDS)) if is_finite(text)), word.translate(NO_PUNCTUATION))
-    return without_articles(str(float(kept)) if is_finite(kept) else kept)
+        return without_articles(without_punctuation(word))
+    for bare in (word, word.strip(ENDS), without_punctuation(word)):
+        number = _number(bare)
+        if number is not None and math.isfinite(number):
+            return str(number)
+    return without_articles(bare)
 
 
 @by_word
 def _drop_words(word: str) -> str:
     word = word.lower()
-    kept = word if is_number(word) else word.translate(NO_PUNCTUATION)
-    return without_articles(str(float(kept)) if is_number(kept) else kept)
+    if word.isalpha() and word not in _INFINITE:
+        return "" if word in _ARTICLES else word
+    number = _number(word)
+    bare = without_punctuation(word) if number is None else word
+    number = _number(bare) if number is None and bare != word else number
+    return without_articles(bare) if number is None else str(number)
 
 
 @by_word
 def _lighteval_words(word: str) -> str:
-    kept = word.lower().translate(NO_PUNCTUATION)
-    return without_articles(str(float(kept)) if is_number(kept) else kept)
+    word = without_punctuation(word.lower())
+    if word.isalpha() and word not in _INFINITE:
+        return "" if word in _ARTICLES else word
+    number = _number(word)
+    return without_articles(word) if number is None else str(number)
 
 
 def words_of(text: str) -> list[str]:
