@@ -137,6 +137,8 @@ class GoldKind:
         lazy: Whether ``compare`` may be null, where Python scores the row or finds that its gold cannot be used; then golds are
             not looked at before.
         same_params: Params that say what the check reads, by field: they are the same on every row.
+        beside: A param of which rows may bring texts, too, to a type with lazy golds: ``compare`` then gets them as structs of
+            ``gold`` and ``beside``.
         of_lists: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
         is_joined: Whether, with some params, a text is compared with all golds of a row together. Then ``Params`` takes a list of
             texts, too, and ``compare`` golds as List(String), of at least one text.
@@ -153,6 +155,7 @@ class GoldKind:
     measured: bool = False
     lazy: bool = False
     same_params: tuple[str, ...] = ()
+    beside: str = ""
     of_lists: bool = False
     is_joined: Callable[[Any], bool] = lambda _: False
     counting: Callable[[Any], Callable[[list[str]], list[str]] | None] = lambda _: None

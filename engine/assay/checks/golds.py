@@ -90,6 +90,12 @@ class RowGolds:
         """Whether the output is compared with a gold, not measured by it."""
         return bool(self.param) and not self.kind.measured
 
+    @property
+    def beside(self) -> Reference | None:
+        """The reference of ``kind.beside``."""
+        other = self.given.get(self.kind.beside)
+        return other if isinstance(other, Reference) else None
+
     def _in_specs(self, field: str) -> str:
         """Return the name of a param in specs; ``""`` for that of a gold where the type has none."""
         return (self.check.Params.model_fields[field].alias or field) if field else ""
@@ -197,6 +203,8 @@ class RowGolds:
         return self._limited(self.check(self.check.Params.model_validate(params, context=OF_ROW)))
 
     def with_gold(self, gold: Any) -> dict[str, Any]:
+        if self.beside is not None and isinstance(gold, dict):
+            return {**self.given, self.param: gold["gold"], self.kind.beside: gold["beside"]}
         return {**self.given, self.param: gold}
 
     # why a row has none
@@ -326,7 +334,8 @@ class _GoldColumns:
         )
         in_columns = is_ours(brought.check) and has_expr(brought.bare)
         self.literals = brought.literals if in_columns else None
-        others = (value for name, value in brought.given.items() if name != brought.param)
+        by_columns = (brought.param, self.kind.beside)
+        others = (value for name, value in brought.given.items() if name not in by_columns)
         if not in_columns or self.chain.gives_list or any(isinstance(value, Reference) for value in others):
             in_columns = False
         template = brought.bare if in_columns and brought.literals is None else None
@@ -465,7 +474,9 @@ class _GoldColumns:
 
     def _has_one(self, schema: pl.Schema) -> bool:
         """Whether columns have the gold of each row, if it has one; golds that are joined are one."""
-        read = self._lists if self.kind.whole else self._single
+        read, beside = self._lists if self.kind.whole else self._single, self.brought.beside
+        if beside is not None and not beside.is_text(schema):
+            return False
         return self.brought.is_joined or read(schema) is not None
 
     def _in_columns(self, schema: pl.Schema) -> bool:
@@ -479,7 +490,11 @@ class _GoldColumns:
         single, lists = self._single(schema), self._lists(schema)
         in_list = self.brought.is_joined or self.kind.whole
         if single is not None and (self.kind.of_lists or not in_list):
-            return self._usable(self._stepped(single))
+            golds = self._usable(self._stepped(single))
+            beside = None if self.brought.beside is None else self.brought.beside.gold_expr(schema)
+            if beside is None:
+                return golds
+            return pl.when(golds.is_not_null() & beside.is_not_null()).then(pl.struct(gold=golds, beside=beside))
         if single is not None and not self.kind.whole:
             lists = pl.concat_list(self._stepped(single)).list.drop_nulls()
         elif lists is None:

@@ -11,6 +11,7 @@ from assay.checks.base import NO_SCORE, Columns, GoldCompared, GoldKind, Outcome
 from assay.errors import describe_error, encodable
 from assay.expressions.pairs import once_pairs
 from assay.expressions.shared_columns import SharedColumn, once, text
+from assay.system.memory import uncollected
 
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
@@ -38,6 +39,7 @@ class PairCheck(GoldCompared):
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         """Return the score of a text and the reason, which counts if the score is below 1: the definition."""
 
+    @uncollected()
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> Answers:
         """Return the answer for each pair of a text and a gold."""
         return [self.answered(self.judge, value, gold) for value, gold in zip(values, golds, strict=True)]

@@ -7,7 +7,7 @@ from functools import partial
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.shared_columns import among, encoded, in_lists, in_place, positions, rowwise
+from assay.expressions.shared_columns import among, distinct_rows, encoded, in_lists, in_place, positions, rowwise
 from assay.expressions.text import (
     SIGMA,
     contains_column,
@@ -122,7 +122,8 @@ def once_pairs(
     """Run a function on the distinct pairs of each batch; of a pair with a null, every field is null."""
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
-        (texts, which_text), (golds, which_gold) = map(encoded, columns)
+        texts, which_text = encoded(columns[0])
+        golds, which_gold = (distinct_rows if columns[1].dtype == pl.Struct else encoded)(columns[1])
         if len(texts) == len(which_text) and not which_gold.null_count():  # so all pairs differ
             return function(texts, golds, which_gold).alias(columns[0].name).cast(dtype)
         count = max(len(golds), 1)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import product
 
 import pytest
 from cases import DATA, sized, some
@@ -15,6 +16,7 @@ from assay.checks.tools.tool_calls import MAX_COMPARISONS
 from assay.scoring.reference import score_rows
 from assay.steps.tool_calls.calls import calls_text
 from assay.testing import assert_plan_conforms
+from assay.thresholds import set_to
 
 
 def cases(name):
@@ -581,3 +583,25 @@ def test_calls_are_read_once_for_all_checks():
     lanes = {lane.name for spec in found.checks for lane in spec.subject.lanes()}
     assert len(lanes) == 1
     assert source.name == "toolCalls"
+
+
+@pytest.mark.parametrize("arguments", ["bfcl", "exact", "subset"])
+def test_golds_and_functions_of_rows_are_compared_in_columns_as_by_row(arguments):
+    calls = '[{"name": "f", "arguments": {"a": [1], "b": ["x"]}}]'
+    texts = [None, "", "f", calls, calls.replace("[1]", "1").replace('["x"]', '"x"'), '[{"name": "g", "arguments": 1}]']
+    golds = [None, "", "[", "null", "3", "[3]", "[]", '[{"f": {"a": [1], "b": ["x"]}}]', '{"f": {"a": [2]}}', calls]
+    golds += ['[{"name": "", "arguments": {}}]', '[{"content": {"f": {}}}]', '[{"name": {"a": 1}}]', '[{"g": {}}]']
+    doc = {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}, "b": {"type": "array"}}}}
+    tools = [None, "", "[", "null", "[3]", json.dumps([doc]), json.dumps(doc | {"parameters": 3})]
+    rows = [dict(zip(("completion", "gold", "tools"), row, strict=True)) for row in product(texts, golds, tools)]
+    tools_of_row = {} if arguments == "bfcl" else {"tools": {"column": "tools"}}
+    check = {"type": "tool_calls", "value": {"column": "gold"}, "arguments": arguments, **tools_of_row}
+    template = {
+        "type": "tool_calls",
+        "id": "t",
+        "value": {"template": "[{gold}]"},
+        "arguments": arguments,
+        **tools_of_row,
+    }
+    with set_to(small_batch=0):
+        assert_plan_conforms([load_verifier({"checks": [check, template]})], rows)

@@ -1,19 +1,20 @@
 """What the checks of tool calls share: they read the calls of a row, or those that the text of ``on:`` writes."""
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
 
 from assay.checks.base import JSON_STEPS, GoldKind
-from assay.checks.pairs import Answer, PairCheck
+from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.shared_columns import rowwise
 from assay.steps.base import Step
 from assay.steps.sources import CallSource, Scope, Source
 from assay.steps.tool_calls.calls import Call, calls_text, read_calls
 from assay.steps.tool_calls.text import FORMAT, Format, calls_in_text
+from assay.system.memory import uncollected
 from assay.values.params import Params
 
 
@@ -51,7 +52,11 @@ class CallsCheck(PairCheck):
     """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work."""
 
     golds = GoldKind(
-        "value", is_json=True, same_params=("format", "scope"), steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS)
+        "value",
+        is_json=True,
+        lazy=True,
+        same_params=("format", "scope"),
+        steps=lambda _: ({"tag": "tool_call"}, *JSON_STEPS),
     )
     names_only: ClassVar[bool] = False
     params: CallsParams
@@ -69,14 +74,41 @@ class CallsCheck(PairCheck):
         ready = self._own if gold is self.own_gold else self.prepared(gold)
         return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
 
-    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
-        prepared = lru_cache(maxsize=None)(self.prepared)  # what it raises is raised again for each row
+    @uncollected()
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> Answers:
+        prepared = dict[int, tuple[CallsCheck, Any] | None]()  # by identity: each distinct gold is one object
+        beside, answers = cache(self.check_beside), list[Any]()
+        for value, gold in zip(values, golds, strict=True):
+            if id(gold) not in prepared:
+                prepared[id(gold)] = self._prepared(gold, beside)
+            ready = prepared[id(gold)]
+            answers.append(NO_ANSWER if ready is None else self.answered(ready[0].judge_prepared, value, ready[1]))
+        return answers
 
-        def judge(value: str, gold: Any) -> tuple[float, str]:
-            ready = prepared(gold) if isinstance(gold, str) else self._own
-            return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
+    def judge_prepared(self, value: str, ready: Any) -> tuple[float, str]:
+        """Judge the calls of a text by a gold that is prepared, or by the error of one that cannot be."""
+        if isinstance(ready, Exception):
+            raise ready
+        return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
 
-        return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
+    def _prepared(self, gold: Any, beside: "Callable[[str], CallsCheck]") -> "tuple[CallsCheck, Any] | None":
+        """Return the check and the prepared gold, or its error; None for a gold of a row that ``Params`` does not take."""
+        check: CallsCheck = self
+        try:
+            if isinstance(gold, dict) and gold is not self.own_gold:
+                check, gold = beside(gold["beside"]), gold["gold"]
+            return check, self.prepared(gold)
+        except Exception as error:  # noqa: BLE001  (as for ``RowGolds.usable``)
+            return (check, error) if check.scores_faulty(gold) else None
+
+    def check_beside(self, other: str) -> "CallsCheck":
+        """Return this check with the value of a row for ``golds.beside``."""
+        raise NotImplementedError(other)
+
+    def scores_faulty(self, gold: Any) -> bool:
+        """Return whether ``Params`` takes a gold that cannot be prepared."""
+        del gold
+        return False
 
     @cached_property
     def _own(self) -> Any:

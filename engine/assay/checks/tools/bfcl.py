@@ -53,9 +53,10 @@ def bfcl_difference(
             return ArgumentDifference(name, value, ABSENT)
         if (kind := _misfit(value, properties[name], _allowed(expected[name]))) is not None:
             return ArgumentDifference(name, value, expected[name], kind)
-    absent = (name for name in expected if name not in got and name not in ignored)
-    needed = next((name for name in absent if _OPTIONAL not in _texts(_allowed(expected[name]))), None)
-    return None if needed is None else _absent(needed, expected)
+    for name, values in expected.items():
+        if name not in got and name not in ignored and _OPTIONAL not in _texts(_allowed(values)):
+            return _absent(name, expected)
+    return None
 
 
 def _absent(name: str, expected: Mapping[str, Any]) -> ArgumentDifference:
@@ -88,6 +89,8 @@ def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
             value = float(value)
     items = _mapping(doc.get("items")).get("type") if kind is list else None
     item_kind = _TYPES.get(items, (None, ""))[0] if isinstance(items, str) else None
+    if item_kind is str and type(value) is list and {str}.issuperset(map(type, value)) and value in allowed:
+        return None
     if type(value) is kind and (item_kind is None or _has_items(value, item_kind, allowed)):
         fits = _fits(value, kind, item_kind, allowed)
     elif type(value) is not kind and type(value) is _first_type(allowed):

@@ -19,6 +19,8 @@ CACHE_BYTES = 32_000_000
 """Size of each cache of what was read from texts."""
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _GROUPS = ("functionDeclarations", "function_declarations", "functions", "tools")
+_FIELDS_OF_MESSAGES = frozenset(("tool_calls", "function_call", "functionCall", "content", "parts", "type", "name"))
+"""Fields of an object that are looked at for calls; no other is read."""
 _NO_DOCS = f"no functions to compare with: give `tools`, or each row a column `{TOOLS}`"
 
 
@@ -39,7 +41,6 @@ def _read_once(read: Callable[[Any], Result]) -> Callable[[Any], Result]:
     return wraps(read)(lambda gold: kept(gold) if isinstance(gold, str) else read(gold))
 
 
-@_read_once
 def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
     """Return the calls of a gold."""
     gold = loads(gold) if isinstance(gold, str) else gold
@@ -49,6 +50,8 @@ def expected_calls(gold: Any) -> tuple[ExpectedCall, ...]:
 
 
 def _call(item: Any) -> ExpectedCall:
+    if (usual := _usual_call(item)) is not None:
+        return usual
     if isinstance(item, str) and item.startswith("{") and (read := loads(item)) is not NOT_JSON:
         item = read
     if not isinstance(item, Mapping):
@@ -65,6 +68,16 @@ def _call(item: Any) -> ExpectedCall:
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of {quoted(name)} are {named(arguments)}, not an object")
     return ExpectedCall(name, arguments)
+
+
+def _usual_call(item: Any) -> ExpectedCall | None:
+    """Return a call in one of the two forms that almost all have; None for any other."""
+    if not isinstance(item, dict):
+        return None
+    is_named = len(item) == len(ExpectedCall._fields) and item.get("name")
+    name, arguments = (item.get("name"), item.get("arguments")) if is_named else next(iter(item.items()), (None, None))
+    is_usual = is_named or (len(item) == 1 and name not in _FIELDS_OF_MESSAGES)
+    return ExpectedCall(name, arguments) if is_usual and isinstance(name, str) and isinstance(arguments, dict) else None
 
 
 @_read_once

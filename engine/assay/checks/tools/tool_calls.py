@@ -103,7 +103,9 @@ class ToolCalls(CallsCheck):
 
     type = "tool_calls"
     golds = replace(
-        CallsCheck.golds, from_rows=lambda given: {TOOLS: TOOLS} if given.get("arguments") == "bfcl" else {}
+        CallsCheck.golds,
+        beside=TOOLS,
+        from_rows=lambda given: {TOOLS: TOOLS} if given.get("arguments") == "bfcl" else {},
     )
     Params = ToolCallsParams
     params: ToolCallsParams
@@ -148,6 +150,14 @@ class ToolCalls(CallsCheck):
     def prepared(self, gold: Any) -> tuple[ExpectedCall, ...]:
         return expected_calls(gold)
 
+    def check_beside(self, other: str) -> "ToolCalls":
+        check = ToolCalls(self.params.model_copy(update={TOOLS: other}))
+        _ = check._docs  # it raises for functions that cannot be read
+        return check
+
+    def scores_faulty(self, gold: Any) -> bool:
+        return self.params.arguments == "bfcl" and isinstance(gold, str) and loads(gold) is not NOT_JSON
+
     def judge_calls(self, calls: list[Call], gold: tuple[ExpectedCall, ...]) -> tuple[float, str]:
         if self.params.arguments == "bfcl":
             unknown = [call.name for call in gold if self.same_name(call.name) not in self._docs]
@@ -169,35 +179,43 @@ class ToolCalls(CallsCheck):
             docs.setdefault(self.same_name(name), schema)
         return docs
 
-    def _matching(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
-        names = [self.same_name(call.name) for call in gold]
-        called = [self.same_name(call["name"]) for call in calls]
+    def _places(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> tuple[list[str], list[list[int]]]:
+        """Return the name of each expected call, and the places of the calls that may match it."""
+        names, called = [call.name for call in gold], [call["name"] for call in calls]
+        if self.params.dots != "keep":
+            names, called = [*map(self.same_name, names)], [*map(self.same_name, called)]
         if self.params.order == "same":
-            free = [[at] if at < len(calls) and called[at] == name else [] for at, name in enumerate(names)]
-        else:
-            by_name: dict[str, list[int]] = defaultdict(list)
-            for at, name in enumerate(called):
-                if isinstance(name, str):
-                    by_name[name].append(at)
-            free = [by_name[name] for name in names]
-            if sum(map(len, free)) > MAX_COMPARISONS:
-                raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
-        used: set[int] = set()
-        missing: list[int] = []
+            return names, [[at] if at < len(calls) and called[at] == name else [] for at, name in enumerate(names)]
+        by_name: dict[str, list[int]] = defaultdict(list)
+        for at, name in enumerate(called):
+            if isinstance(name, str):
+                by_name[name].append(at)
+        free = [by_name[name] for name in names]
+        if sum(map(len, free)) > MAX_COMPARISONS:
+            raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
+        return names, free
+
+    def _matching(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
+        names, free = self._places(calls, gold)
+        used, missing = set[int](), None
+        differences: dict[int, ArgumentDifference | None] = {}
         for number, (places, name, expected) in enumerate(zip(free, names, gold, strict=True)):
-            match = next((at for at in places if self._compare(calls[at], name, expected)[0]), None)
-            if match is None:
-                missing.append(number)
+            whys: dict[int, ArgumentDifference | None] = {}
+            for at in places:
+                fits, whys[at] = self._compare(calls[at], name, expected)
+                if fits:
+                    places.remove(at)
+                    used.add(at)
+                    break
             else:
-                places.remove(match)
-                used.add(match)
+                if missing is None:
+                    missing, differences = number, whys
         extra = next((call for at, call in enumerate(calls) if at not in used), None)
-        if not missing:
+        if missing is None:
             return _Matching(len(used), None, None, extra)
-        first = missing[0]
-        nearest = next(iter(free[first]), None)
-        why = None if nearest is None else (nearest, self._compare(calls[nearest], names[first], gold[first])[1])
-        return _Matching(len(used), gold[first], why, extra)
+        nearest = next(iter(free[missing]), None)  # those after it may have taken others
+        why = None if nearest is None else (nearest, differences[nearest])
+        return _Matching(len(used), gold[missing], why, extra)
 
     def mismatch(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> tuple[int, list[str]] | None:
         """Return where the first free call stands that has the name of the first expected call which none matches, and what differs.
