@@ -63,7 +63,7 @@ class Thresholds:
         chunk: Approximate bytes of all other chunks.
         small_group: Minimum average rows of a row group for Polars' parquet reader.
         grouped_rows: Rows of a result whose rewards are sorted into groups at once; more are read in several passes.
-        held_rows: Maximum rows of a result of plain columns that Polars writes, which saves the import of pyarrow.
+        held_rows: Rows of a result of plain columns that are held until more come, to be a row group together.
         kernel_rows: Minimum texts for which the kernel answers; for fewer, the definitions do.
         table_words: Maximum words in a table of results; with more, each row is scored by columns.
         rows_a_word: Minimum rows of a batch for each word that is new, where the table has seen several batches.

@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import polars as pl
+import pyarrow.parquet as pq
+import pytest
 
 SLOW = {
     *(
@@ -40,12 +42,15 @@ def _imported(*args, folder):
     return done.stdout.split()
 
 
-def test_a_small_run_from_parquet_to_parquet_needs_no_pyarrow(tmp_path):
-    pl.DataFrame({"completion": ["a refund", "1"] * 8}).write_parquet(tmp_path / "rollouts.parquet")
+@pytest.mark.parametrize(("rows", "others"), [(16, []), (150_000, ["assay.insight.results"])])
+def test_a_run_from_parquet_to_parquet_needs_no_pyarrow(tmp_path, rows, others):
+    long = "the footer has the largest text of each group " * 20
+    frame = pl.DataFrame({"completion": ["a refund", f"1 {long}"] * (rows // 2)})
+    pq.write_table(frame.to_arrow(), tmp_path / "rollouts.parquet", row_group_size=2_500)
     (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))
     run = ("score", "rollouts.parquet", "--spec", "spec.json", "--out", "rewards.parquet")
-    assert _imported(*run, folder=tmp_path) == ["0", "rich"]  # for the table of the summary
-    assert pl.read_parquet(tmp_path / "rewards.parquet").height == 16
+    assert _imported(*run, folder=tmp_path) == ["0", *others, "rich"]  # for the table of the summary
+    assert pl.read_parquet(tmp_path / "rewards.parquet").height == rows
     assert "pyarrow" in _imported(*run[:2], "--spec", "spec.json", "--verify-checksums", folder=tmp_path)
 
 

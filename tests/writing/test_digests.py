@@ -1,7 +1,9 @@
 """Digests of a result's content: the worked case, and that they depend on the content alone."""
 
+import hashlib
 import itertools
 import random
+import struct
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
@@ -120,3 +122,28 @@ def test_the_content_is_that_of_the_result_however_it_is_read(tmp_path):
     back = pl.read_parquet(tmp_path / "small.parquet.out.parquet")
     assert root == content_of([back], back.schema)["root"]
     assert assay.score_file(rows, SPEC, tmp_path / "out.jsonl").root == assay.score_file(rows, SPEC).root == ""
+
+
+def test_the_digest_of_many_chunks_is_that_of_the_documented_bytes():
+    texts = [("é😀\0", "", "x" * 300, "ab")[row % 4] * (row % 5) for row in range(999)]
+    numbers = [row * 7919 % 1000 / 7 for row in range(999)]
+    columns = {
+        "texts": (texts, pl.String, [len(text.encode()) for text in texts], "".join(texts).encode()),
+        "bytes": (
+            [text.encode() for text in texts],
+            pl.Binary,
+            [len(text.encode()) for text in texts],
+            "".join(texts).encode(),
+        ),
+        "numbers": (numbers, pl.Float64, [], struct.pack("<999d", *numbers)),
+        "single": (numbers, pl.Float32, [], struct.pack("<999f", *numbers)),
+    }
+    for name, (values, dtype, sizes, data) in columns.items():
+        parts = (bytes([1]) * 999, struct.pack(f"<{len(sizes)}Q", *sizes), data)
+        whole = b"\0".join((b"assay column 1", name.encode(), str(dtype).encode(), struct.pack("<Q", 999)))
+        whole += b"".join(hashlib.sha256(part).digest() for part in parts)
+        frame = pl.DataFrame({name: pl.Series(values, dtype=dtype)})
+        chunked = pl.concat([*frame.iter_slices(100), frame.head(0)], rechunk=False)
+        for frames in ([frame], [chunked], [frame[:3], frame[3:]]):
+            [[_, _, digest]] = content_of(frames, frame.schema)["columns"]
+            assert digest == hashlib.sha256(whole).hexdigest(), name

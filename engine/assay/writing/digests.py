@@ -7,21 +7,15 @@ little-endian order, a byte for a Boolean, UTF-8 for text. Items of lists and fi
 
 import hashlib
 import json
-import struct
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import polars as pl
 
-from assay.system.arrow import pa
-from assay.thresholds import THRESHOLDS
+from assay.system.arrow import buffers
 
 _MARK = b"assay column 1"
-LISTED = {pl.String: "", pl.Boolean: "?", pl.Float64: "d", pl.Int8: "b", pl.Int16: "h", pl.Int32: "i", pl.Int64: "q"}
-LISTED |= {pl.UInt8: "B", pl.UInt16: "H", pl.UInt32: "I", pl.UInt64: "Q"}
-"""Types whose values are bytes by ``struct`` if they are few, without pyarrow. NOTE: a NaN of 32 bits would not keep its bits."""
-
 _PENDING = 2  # batches that wait to be hashed
 
 
@@ -39,14 +33,14 @@ class ContentDigest:
         self._thread = ThreadPoolExecutor(1, "assay-digest")
         self._pending: list[Future[None]] = []
 
-    def add(self, batch: pl.DataFrame, table: Any = None) -> None:
-        """Hash rows; ``table`` is the same as an Arrow table in the oldest layout, whose texts need not be laid out again."""
+    def add(self, batch: pl.DataFrame) -> None:
+        """Hash rows."""
         while len(self._pending) >= _PENDING:
             self._pending.pop(0).result()
 
         def update() -> None:
-            for index, column in enumerate(self._columns):
-                column.update(batch.get_column(column.name), None if table is None else table.column(index))
+            for column in self._columns:
+                column.update(batch.get_column(column.name))
 
         self._pending.append(self._thread.submit(update))
 
@@ -84,8 +78,8 @@ class _ColumnDigest:
             whole.update(child.digest())
         return whole.digest()
 
-    def update(self, values: pl.Series, arrow: Any = None) -> None:
-        """Add rows; ``arrow`` is the same as an Arrow column, if there is one."""
+    def update(self, values: pl.Series) -> None:
+        """Add rows."""
         values = values.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
         if isinstance(values.dtype, pl.BaseExtension):
             values = values.ext.storage()
@@ -97,33 +91,23 @@ class _ColumnDigest:
             self._valid.update(bytes(nulls))
             present = values.clear()
         elif nulls:
-            self._valid.update(_buffer(values.is_not_null().cast(pl.UInt8)))
+            _add(self._valid, values.is_not_null().cast(pl.UInt8))
             present = values.drop_nulls()
         else:  # in a run of small batches, the calls that this saves cost more than the hashes
             self._valid.update(b"\1" * len(values))
         if self.dtype in (pl.String, pl.Binary):
-            is_laid_out = arrow is not None and not nulls and arrow.num_chunks == 1
-            self._add_texts(present.cast(self.dtype), arrow if is_laid_out else None)
+            texts = present.cast(self.dtype).cast(pl.Binary).cast(pl.List(pl.UInt8))  # one behind the other
+            _add(self._sizes, texts.list.len().cast(pl.UInt64))
+            _add(self._data, texts.explode(empty_as_null=False))
         elif isinstance(self.dtype, pl.List | pl.Array):
             sizes = present.list.len() if isinstance(self.dtype, pl.List) else present.arr.len()
-            self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
+            _add(self._sizes, sizes.cast(pl.UInt64))
             self._children[0].update(present.filter(sizes > 0).explode())
         elif isinstance(self.dtype, pl.Struct):
             for field, child in zip(self.dtype.fields, self._children, strict=True):
                 child.update(present.struct.unnest().get_column(field.name))
         elif self.dtype != pl.Null:
-            self._data.update(_buffer(present.cast(pl.UInt8) if self.dtype == pl.Boolean else present))
-
-    def _add_texts(self, present: pl.Series, arrow: Any) -> None:
-        if self.dtype == pl.String and len(present) <= THRESHOLDS.held_rows:
-            texts = [text.encode() for text in present.to_list()]
-            self._sizes.update(struct.pack(f"<{len(texts)}Q", *map(len, texts)))
-            self._data.update(b"".join(texts))
-            return
-        sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()
-        self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
-        is_laid_out = arrow is not None and arrow.type in (pa.large_string(), pa.large_binary())
-        self._data.update(_text_buffer(arrow.chunk(0) if is_laid_out else _laid_out(present)))
+            _add(self._data, present.cast(pl.UInt8) if self.dtype == pl.Boolean else present)
 
 
 def _stored(dtype: Any) -> Any:
@@ -135,25 +119,7 @@ def _stored(dtype: Any) -> Any:
     return pl.List(pl.Struct({"key": dtype.key, "value": dtype.value})) if isinstance(dtype, pl.Map) else dtype
 
 
-def _buffer(values: pl.Series) -> memoryview:
-    """Return the bytes of values of a fixed width, without nulls."""
-    form = LISTED.get(values.dtype.base_type(), "")
-    if form and len(values) <= THRESHOLDS.held_rows:
-        return memoryview(struct.pack(f"<{len(values)}{form}", *values.to_list()))
-    array = _laid_out(values)
-    width = array.type.bit_width // 8
-    buffer = array.buffers()[1]
-    return memoryview(buffer or b"")[array.offset * width : (array.offset + len(array)) * width]
-
-
-def _laid_out(values: pl.Series) -> Any:
-    return values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-def _text_buffer(array: Any) -> memoryview:
-    """Return the bytes of texts or binaries, without nulls, one behind the other."""
-    _, offsets, data = array.buffers()
-    if data is None or not len(array):
-        return memoryview(b"")
-    ends = memoryview(offsets).cast("q")
-    return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
+def _add(digest: Any, values: pl.Series) -> None:
+    """Add the bytes of values of a fixed width, without nulls."""
+    for buffer in buffers(values):
+        digest.update(buffer)

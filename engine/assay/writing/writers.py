@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -15,12 +14,14 @@ import polars as pl
 from assay.errors import InputError, OutputError, UsageError, printable
 from assay.expressions.readable import has_type, readable
 from assay.expressions.shared_columns import exactly
+from assay.loading.formats.parquet_footer import PLAIN
 from assay.names import PROVENANCE_KEY
 from assay.system.arrow import pq
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.stdout import standard_output
 from assay.thresholds import THRESHOLDS
-from assay.writing.digests import LISTED, ContentDigest
+from assay.writing.digests import ContentDigest
+from assay.writing.row_groups import RowGroups
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
@@ -59,48 +60,42 @@ class _Parquet(Writer):
                 hint = "Leave the column out with --keep, or write .jsonl or .csv."
                 raise InputError(f"`{name}`: column names in parquet cannot contain NUL.", hint)
         self._empty = plain_frame(pl.DataFrame(schema=schema))
-        self._file = file
         self._content = ContentDigest(self._empty.schema)
         self._held: list[pl.DataFrame] = []
-        self._by_arrow: _ArrowParquet | None = None
-        if not all(dtype in LISTED for dtype in self._empty.schema.values()):
-            self._by_arrow = _ArrowParquet(file, self._empty)
+        self._rows = self._size = 0
+        self._tables: RowGroups | _ArrowParquet
+        if all(dtype in PLAIN for dtype in self._empty.schema.values()):
+            self._tables, self._most = RowGroups(file), THRESHOLDS.held_rows
+        else:
+            self._tables, self._most = _ArrowParquet(file, self._empty), 0
 
     def write(self, batch: pl.DataFrame) -> None:
         if not batch.height:
             return
+        plain = plain_frame(batch)
+        self._held.append(plain)
+        self._rows, self._size = self._rows + plain.height, self._size + int(plain.estimated_size())
+        if self._rows > self._most or self._size > _HELD:
+            self._tables.write(self._all_held())
+
+    def _all_held(self) -> pl.DataFrame:
         # rechunk, because the engine's chunks would show in the bytes
-        self._held.append(plain_frame(batch.rechunk()))
-        if self._by_arrow is None:
-            rows, size = (
-                sum(each) for each in zip(*((one.height, one.estimated_size()) for one in self._held), strict=True)
-            )
-            if rows <= THRESHOLDS.held_rows and size <= _HELD:
-                return
-            self._by_arrow = _ArrowParquet(self._file, self._empty)
-        for frame in self._held:
-            self._by_arrow.write(frame, self._content)
+        whole = pl.concat(self._held, rechunk=True) if self._held else self._empty
         self._held.clear()
+        self._rows = self._size = 0
+        self._content.add(whole)
+        return whole
 
     def close(self, provenance: Mapping[str, Any]) -> str:
-        whole = None
-        if self._by_arrow is None:
-            whole = pl.concat([self._empty, *self._held], rechunk=True)
-            self._content.add(whole)
+        whole = self._all_held()
         content = self._content.content()
         footer = {PROVENANCE_KEY: json.dumps({**provenance, "content": content})}
-        if self._by_arrow is not None:
-            self._by_arrow.close(footer)
-        elif whole is not None:
-            in_memory = io.BytesIO()  # Polars would not report why the disk failed
-            whole.write_parquet(in_memory, compression="zstd", metadata=footer)
-            self._file.write(in_memory.getbuffer())
+        self._tables.close(whole, footer)
         return str(content["root"])
 
     def abandon(self) -> None:
         self._content.close()
-        if self._by_arrow is not None:
-            self._by_arrow.abandon()
+        self._tables.abandon()
 
 
 _HELD = 1 << 25
@@ -108,18 +103,18 @@ _HELD = 1 << 25
 
 
 class _ArrowParquet:
-    """Writes a result of any size: Polars' writer takes a footer before it writes, and this one after."""
+    """Writes columns of types that Polars' writer stores otherwise."""
 
     def __init__(self, file: IO[bytes], empty: pl.DataFrame) -> None:
         self._schema = _arrow(empty).schema
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
 
-    def write(self, plain: pl.DataFrame, content: ContentDigest) -> None:
-        table = _arrow(plain)
-        content.add(plain, table)
-        self._writer.write_table(in_schema(table, self._schema))
+    def write(self, plain: pl.DataFrame) -> None:
+        self._writer.write_table(in_schema(_arrow(plain), self._schema))
 
-    def close(self, footer: Mapping[str, str]) -> None:
+    def close(self, plain: pl.DataFrame, footer: Mapping[str, str]) -> None:
+        if plain.height:
+            self.write(plain)
         self._writer.add_key_value_metadata(footer)
         self._writer.close()
 

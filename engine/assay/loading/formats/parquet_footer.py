@@ -4,11 +4,10 @@ What is not as simple as here is left to pyarrow, damaged footers too: it has th
 """
 
 import base64
-import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 
@@ -18,67 +17,93 @@ _TRUE, _FALSE, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 1, 2, 3, (4
 _MAX_DEPTH = 16
 
 
-def read_struct(file: IO[bytes], depth: int = 0) -> dict[int, Any]:
-    """Return the fields of a struct by number, leaving the file after the struct.
+class Struct(dict[int, Any]):
+    """The values of the fields of a struct by number.
+
+    Attributes:
+        places: Where the bytes of each value begin and end.
+        end: Where the struct ends.
+    """
+
+    __slots__ = ("end", "places")
+
+    places: dict[int, tuple[int, int]]
+    end: int
+
+
+def read_struct(data: bytes, at: int = 0, depth: int = 0) -> Struct:
+    """Return the struct that begins at a place.
 
     Raises:
-        ValueError: The bytes are no struct, or end early.
+        ValueError: The bytes are no struct.
+        IndexError: They end early.
     """
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deeply")
-    fields: dict[int, Any] = {}
-    number = 0
-    while header := _byte(file):
-        kind = header & 0x0F
-        number = number + (header >> 4) if header >> 4 else _integer(file)
-        fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else _value(file, kind, depth)
+    fields, number = Struct(), 0
+    fields.places = {}
+    while header := data[at]:
+        kind, at = header & 0x0F, at + 1
+        if header >> 4:
+            number += header >> 4
+        else:
+            number, at = _integer(data, at)
+        start = at
+        if kind in (_TRUE, _FALSE):
+            fields[number] = kind == _TRUE
+        else:
+            fields[number], at = _value(data, at, kind, depth)
+        fields.places[number] = (start, at)
+    fields.end = at + 1
     return fields
 
 
-def _value(file: IO[bytes], kind: int, depth: int) -> Any:
-    if kind in (_BYTE, _TRUE, _FALSE):  # a flag only within a list: elsewhere its header is its value
-        return _byte(file)
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in _INTEGERS:
-        return _integer(file)
-    if kind == _DOUBLE:
-        return _bytes(file, 8)
+        return _integer(data, at)
     if kind == _BINARY:
-        return _bytes(file, _varint(file))
+        size, at = _varint(data, at)
+        return _bytes(data, at, size)
     if kind == _STRUCT:
-        return read_struct(file, depth + 1)
+        fields = read_struct(data, at, depth + 1)
+        return fields, fields.end
+    if kind in (_BYTE, _TRUE, _FALSE):  # a flag only within a list: elsewhere its header is its value
+        return data[at], at + 1
+    if kind == _DOUBLE:
+        return _bytes(data, at, 8)
     if kind in _LISTS and depth < _MAX_DEPTH:
-        header = _byte(file)
-        count = header >> 4 if header >> 4 < 15 else _varint(file)  # noqa: PLR2004
-        return [_value(file, header & 0x0F, depth + 1) for _ in range(count)]
+        header, at = data[at], at + 1
+        count, at = (header >> 4, at) if header >> 4 < 15 else _varint(data, at)  # noqa: PLR2004
+        items = []
+        for _ in range(count):
+            item, at = _value(data, at, header & 0x0F, depth + 1)
+            items.append(item)
+        return items, at
     raise ValueError(f"unknown type {kind}")
 
 
-def _bytes(file: IO[bytes], size: int) -> bytes:
-    data = file.read(size)
-    if len(data) < size:
-        raise ValueError("ends early")
-    return data
+def _bytes(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    end = at + size
+    if end > len(data):
+        raise IndexError("ends early")
+    return data[at:end], end
 
 
-def _byte(file: IO[bytes]) -> int:
-    return _bytes(file, 1)[0]
-
-
-def _varint(file: IO[bytes]) -> int:
-    value = shift = 0
-    while True:
-        byte = _byte(file)
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:  # noqa: PLR2004
-            return value
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    byte = data[at]
+    value, shift = byte & 0x7F, 0
+    while byte > 0x7F:  # noqa: PLR2004
+        at, shift = at + 1, shift + 7
         if shift > 63:  # noqa: PLR2004
             raise ValueError("number too long")
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+    return value, at + 1
 
 
-def _integer(file: IO[bytes]) -> int:
-    value = _varint(file)
-    return (value >> 1) ^ -(value & 1)
+def _integer(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
 
 
 @frozen
@@ -115,7 +140,7 @@ class Group:
         return self.columns[at]
 
 
-_LARGEST = 1 << 15
+_LARGEST = 1 << 18
 """Bytes of a footer up to which Python reads it faster than pyarrow is imported."""
 
 _TAIL = 8
@@ -139,7 +164,7 @@ def plain_footer(path: Path) -> tuple[list[str], list[Group]] | None:
     All columns seem to be text, numbers or Booleans. If these are their types in Polars, too, pyarrow gives the same values.
     """
     try:
-        footer = read_struct(io.BytesIO(_footer(path)))
+        footer = read_struct(_footer(path))
         root, *columns = footer[2]
         names = [column[4].decode() for column in columns]
         is_plain = root[_CHILDREN] == len(columns) and all(map(_is_plain, columns))

@@ -1,6 +1,5 @@
 """The pages of a parquet file: their checksums and sizes, unreadable columns, and text that is not UTF-8."""
 
-import io
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -122,17 +121,16 @@ def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
     end = position + leaf.total_compressed_size
     while position < end:
         file.seek(position)
-        header = io.BytesIO(file.read(_HEADER))
         try:
-            sizes = read_struct(header)
-            size, packed = sizes[_SIZE], sizes[_PACKED]
-        except (KeyError, ValueError, OverflowError):
+            header = read_struct(file.read(_HEADER))
+            size, packed = header[_SIZE], header[_PACKED]
+        except (KeyError, ValueError, OverflowError, IndexError):
             size, packed = -1, -1
         if not isinstance(size, int) or not isinstance(packed, int) or min(size, packed) < 0:
             yield int(leaf.total_uncompressed_size)
             return
         yield size
-        position += header.tell() + packed
+        position += header.end + packed
 
 
 _HEADER = 1 << 16
