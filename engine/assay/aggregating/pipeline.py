@@ -196,8 +196,19 @@ def columns_of(spec: CheckSpec) -> Columns:
         with columns_read() as read:
             read.extend(lanes)
         return columns
+    if is_builtin(spec.check):
+        columns, lanes = _columns_about(spec.check, subject_of(spec))
+        with columns_read() as read:
+            read.extend(lanes)
+        return columns
     with reading_column(subject_of(spec)):
         return spec.check.columns()
+
+
+@lru_cache(256)  # by identity: a plan asks some four times, and a loop has plans of the same checks
+def _columns_about(check: Check, subject: str) -> tuple[Columns, list[SharedColumn]]:
+    with columns_read() as lanes, reading_column(subject):
+        return check.columns(), lanes
 
 
 @lru_cache(1_024)  # a plan asks some twenty times for the columns of a check

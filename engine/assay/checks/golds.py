@@ -514,8 +514,15 @@ class _GoldColumns:
         """Return the golds that the type can use; null for the others."""
         if self.kind.lazy or self.template is None:
             return golds
-        usable = self.template.usable(golds)
-        return once(golds, self._usable_golds, pl.String) if usable is None else usable
+        usable = self.template.usable(pl.col("gold"))
+        if usable is None:
+            return once(golds, self._usable_golds, pl.String)
+
+        def in_columns(golds: pl.Series) -> pl.Series:
+            return golds.to_frame("gold").select_seq(usable).to_series().alias(golds.name)
+
+        # as a column, because Polars runs Python anew wherever an expression has its result
+        return golds.map_batches(in_columns, pl.String, is_elementwise=True)
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
         usable = [bool(self.brought.usable([self.brought.with_gold(gold)])) for gold in golds.to_list()]

@@ -1,6 +1,7 @@
 """The check that takes off for outputs beyond a soft limit of length: length_penalty."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -84,7 +85,7 @@ class LengthPenalty(GoldCompared):
 
     def score_expr(self, gold: Any) -> pl.Expr:
         if isinstance(gold, pl.Expr):
-            return self._score(pl.coalesce(*_counts(gold, pl.Float64), number_values(gold)))
+            return self._score(_or_counts(gold, number_values(gold), pl.Float64))
         return self._score(_count(gold).col if gold in _NOUNS else pl.lit(number_value(gold)))
 
     def usable(self, golds: pl.Expr) -> pl.Expr | None:
@@ -119,7 +120,7 @@ class LengthPenalty(GoldCompared):
         expected = pl.lit(f", expected {self._limits}")
         if isinstance(gold, pl.Expr):
             noun = gold.replace_strict(_NOUNS, default="length", return_dtype=pl.String)
-            number = pl.coalesce(*_counts(gold, pl.String), gold)
+            number = _or_counts(gold, gold, pl.String)
             reason: pl.Expr = pl.when(gold.is_not_null()).then(pl.concat_str(noun, pl.lit(": "), number, expected))
         else:
             number = _count(gold).col.cast(pl.String) if gold in _NOUNS else pl.lit(gold)
@@ -132,6 +133,16 @@ def _count(unit: str) -> SharedColumn:
     return SharedColumn(f"count:{unit!r}", lambda _: COUNTS[unit].expr(text()))
 
 
-def _counts(units: pl.Expr, dtype: type[pl.DataType]) -> list[pl.Expr]:
-    """Return the numbers of characters and of words of the rows whose gold names that unit."""
-    return [COUNTS[unit].expr(pl.when(units == unit).then(text())).cast(dtype) for unit in _NOUNS]
+def _or_counts(units: pl.Expr, lengths: pl.Expr, dtype: Any) -> pl.Expr:
+    """Return the lengths, or the numbers of characters and of words of the rows whose gold names that unit."""
+
+    def run(columns: Sequence[pl.Series]) -> pl.Series:
+        if not columns[0].is_in([*_NOUNS]).any():  # what almost all tables have
+            return columns[1].alias(columns[0].name)
+        of_unit = (
+            COUNTS[unit].expr(pl.when(pl.col("unit") == unit).then(pl.col("text"))).cast(dtype) for unit in _NOUNS
+        )
+        frame = pl.DataFrame([one.alias(name) for name, one in zip(("unit", "length", "text"), columns, strict=True)])
+        return frame.select_seq(pl.coalesce(*of_unit, "length")).to_series().alias(columns[0].name)
+
+    return pl.map_batches([units, lengths, text()], run, dtype, is_elementwise=True)
