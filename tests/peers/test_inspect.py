@@ -132,22 +132,37 @@ def addition():
 """
 
 
+COMMANDS = """
+import glob, json, os, sys
+from inspect_ai._cli.main import main
+
+for arguments in map(json.loads, sys.argv[1:]):
+    if (child := os.fork()) == 0:
+        sys.argv[1:] = [path for argument in arguments for path in glob.glob(argument) or [argument]]
+        main()
+    assert os.waitpid(child, 0)[1] == 0, arguments
+"""
+"""Commands of Inspect, each in a process of its own; it is imported once, which takes longer than they do."""
+
+
 def test_inspect_score_finds_the_scorer(tmp_path):
     (tmp_path / "v.json").write_text(json.dumps(SPEC))
     (tmp_path / "task.py").write_text(TASK)
-    run_inspect = [sys.executable, "-c", "from inspect_ai._cli.main import main; main()"]
-    real_packages.run([*run_inspect, "eval", "task.py", "--model", "mockllm/model", "--log-dir", "logs"], tmp_path)
-    (path,) = (tmp_path / "logs").iterdir()
+    evaluate = ["eval", "task.py", "--model", "mockllm/model", "--log-dir", "logs"]
     expected = {"sums": 0.625, "right": 0.5, "short": 1.0, "reward": 0.625}
     by_name = {"": expected, "sums": {"sums": 0.625}}
     if any(point.name == "assay" for point in entry_points(group="inspect_ai")):  # Assay is installed, not only found
         by_name |= {"assay/reward": {"reward": 0.625}, "assay/checks": {"right": 0.5, "short": 1.0, "reward": 0.625}}
-    for name, metrics in by_name.items():
+    commands = []
+    for at, name in enumerate(by_name):
         scorer = ["--scorer", name] if name else []
         arguments = ["-S", "file=v.json"] if name.startswith("assay/") else []
-        command = ["score", str(path), "--action", "overwrite", "--output-file", "out.eval", "--overwrite"]
-        real_packages.run([*run_inspect, *command, *scorer, *arguments], tmp_path)
-        scores = read_eval_log(str(tmp_path / "out.eval")).results.scores
+        commands += [
+            ["score", "logs/*.eval", "--action", "overwrite", "--output-file", f"{at}.eval", *scorer, *arguments]
+        ]
+    real_packages.run([sys.executable, "-c", COMMANDS, *map(json.dumps, [evaluate, *commands])], tmp_path)
+    for at, metrics in enumerate(by_name.values()):
+        scores = read_eval_log(str(tmp_path / f"{at}.eval")).results.scores
         assert {each.name: each.metrics["mean"].value for each in scores} == metrics
 
 
