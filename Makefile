@@ -158,12 +158,12 @@ peers-test: promptfoo yaml-language-server  ## install the trainers, evaluators 
 	$(call GRADERS_WITH,4.11.0)
 	$(call GRADERS_WITH,4.9.3)
 	$(call GRADERS_WITH,4.13.2)
-	NLTK_DATA="$$(echo $(PEERS)/graders-4.11.0/lib/python3*/site-packages/llama_index/core/_static/nltk_cache)" \
+	ASSAY_LONG=1 NLTK_DATA="$$(echo $(PEERS)/graders-4.11.0/lib/python3*/site-packages/llama_index/core/_static/nltk_cache)" \
 		$(PEERS)/graders-4.11.0/bin/python -m pytest tests/peers/test_graders.py tests/peers/test_promptfoo_graders.py tests/peers/test_from_other_tools.py
-	$(PEERS)/graders-4.9.3/bin/python -m pytest tests/peers/test_graders.py -k 'math or accuracy or cosine or len'
-	$(PEERS)/graders-4.13.2/bin/python -m pytest tests/peers/test_graders.py -k 'math or accuracy or cosine or len'
-	$(PEERS)/evals/bin/python -m pytest tests/peers/test_graders.py -k openai
-	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_graders.py -k lighteval
+	ASSAY_LONG=1 $(PEERS)/graders-4.9.3/bin/python -m pytest tests/peers/test_graders.py -k 'math or accuracy or cosine or len'
+	ASSAY_LONG=1 $(PEERS)/graders-4.13.2/bin/python -m pytest tests/peers/test_graders.py -k 'math or accuracy or cosine or len'
+	ASSAY_LONG=1 $(PEERS)/evals/bin/python -m pytest tests/peers/test_graders.py -k openai
+	ASSAY_LONG=1 $(PEERS)/evaluators/bin/python -m pytest tests/peers/test_graders.py -k lighteval
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)

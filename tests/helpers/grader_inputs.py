@@ -5,7 +5,9 @@ import json
 from functools import cache
 from importlib.resources import files
 
-CASES = 300
+from cases import sized
+
+CASES = sized(300, 100)
 PIECES = (
     *(
         " ",

@@ -12,6 +12,8 @@ import assay
 from assay.checks.graders.table import GRADERS
 from assay.checks.libraries import versions
 
+pytestmark = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
+
 
 def gold_changed(gold, draw):
     if isinstance(gold, list):

@@ -14,6 +14,8 @@ from assay.scoring.reference import score_rows
 from assay.spec.verifier import load_verifier
 
 GOLDENS = DATA / "graders_goldens.json"
+pytestmark = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
+
 TOOLS = (
     *("inspect", "lm_eval", "trl", "open_r1", "verl", "openai_evals", "openai", "promptfoo", "lighteval", "helm"),
     *("simple_evals", "squad", "rouge_score", "sacrebleu", "bfcl", "ifeval"),

@@ -10,13 +10,15 @@ import time
 import polars as pl
 import pytest
 import yaml
-from cases import LONG, some
+from cases import LONG, sized, some
 
 import assay
 from assay.checks.graders.table import GRADERS
 from assay.cli.views import graders_document
 from assay.spec.graders_listing import fragment_of, variants
 from assay.spec.verifier import load_verifier
+
+pytestmark = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
 
 GOLD = {"value": {"column": "answer"}}
 
@@ -317,7 +319,7 @@ ENDED = re.compile(
 def test_hostile_texts_and_golds_end_within_the_budget(unit, monkeypatch):
     from assay.checks.graders import running
 
-    monkeypatch.setattr(running, "SECONDS", 0.2)
+    monkeypatch.setattr(running, "SECONDS", sized(0.2, 0.1))
     named = {(check["name"], LONG and str(check["options"])): check for check in every_grader()}
     assert {name for name, _ in named} == {*GRADERS}
     checks = [{**check, "id": f"c{at}"} for at, check in enumerate(named.values())]
