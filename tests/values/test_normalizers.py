@@ -141,6 +141,45 @@ def test_forms_by_word_are_what_their_definitions_say(name, form):
         assert normalizer(name)(text) == " ".join(words)
 
 
+SPELLINGS = (
+    *(("\n", ""), (r"\!", ""), (r"\\", "\\"), ("tfrac", "frac"), ("dfrac", "frac"), (r"\left", ""), (r"\right", "")),
+    *((r"^{\circ}", ""), (r"^\circ", ""), (r"\$", "")),
+)
+
+
+def latex(text):
+    for old, new in SPELLINGS:
+        text = text.replace(old, new)
+    text = text.split(r"\text{ ")[0] if text.count(r"\text{ ") == 1 else text
+    text = text.replace(r"\%", "").replace(" .", " 0.").replace("{.", "{0.")
+    text = f"0{text}" if text.startswith(".") else text
+    text = re.sub(r"\A[^=]{0,2}=([^=]*)\Z", r"\1", text)
+    text = re.sub(r"\\sqrt(?!\\sqrt)([^{])", r"\\sqrt{\1}", text).replace(" ", "")
+    first, *parts = text.split(r"\frac")
+    if not any(len(part) < 2 and part != "{" for part in parts):
+        short = r"\A([^{])(?:(\{)|([^{]))"
+        parts = [re.sub(short, lambda at: f"{{{at[1]}}}{at[2] or f'{{{at[3]}}}'}", part) for part in parts]
+        text = r"\frac".join([first, *parts])
+    return re.sub(
+        r"\A(0|-?[1-9][0-9]*)/(0|-?[1-9][0-9]*)\Z", r"\\frac{\1}{\2}", r"\frac{1}{2}" if text == "0.5" else text
+    )
+
+
+def test_math_is_what_its_definition_says():
+    rng = random.Random(9)
+    pieces = [
+        *(old for old, _ in SPELLINGS),
+        *("frac", r"\frac", r"\sqrt", r"\text{ ", r"\%", *"\\{}.= /1x0"),
+        "0.5",
+        "-2",
+        "tfr",
+        "ac",
+    ]
+    for _ in range(sized(100_000, 5_000)):
+        text = "".join(rng.choices(pieces, k=rng.randrange(9)))
+        assert normalizer("math")(text) == latex(text)
+
+
 def test_they_are_what_their_definitions_say():
     pieces = [
         *hostile_pieces(1_000, seed=8),

@@ -26,7 +26,6 @@ _ARTICLE = re.compile(r"(?:a(?<!\wa)n?|t(?<!\wt)he)\b")
 _INFINITE = frozenset(("inf", "infinity", "nan"))
 _DIGIT = re.compile(r"\d")
 _SPELLINGS = (
-    ("\n", ""),
     (r"\!", ""),
     ("\\\\", "\\"),
     ("tfrac", "frac"),
@@ -154,17 +153,30 @@ def lighteval(text: str) -> str:
 
 def latex(text: str) -> str:
     """LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars."""
-    for old, new in _SPELLINGS:
-        text = text.replace(old, new)
-    before, *unit = text.split(r"\text{ ")
-    text = (before if len(unit) == 1 else text).replace(r"\%", "")
+    text = _respelled(text)
+    has_commands = "\\" in text
+    if has_commands:
+        before, *unit = text.split(r"\text{ ")
+        text = (before if len(unit) == 1 else text).replace(r"\%", "")
     text = text.replace(" .", " 0.").replace("{.", "{0.")
     text = f"0{text}" if text.startswith(".") else text
     name, *equal = text.split("=")
     text = equal[0] if len(equal) == 1 and len(name) <= _LONGEST_NAME else text
-    text = _braced_fractions(_ROOT.sub(r"\\sqrt{\1}", text).replace(" ", ""))
+    text = _ROOT.sub(r"\\sqrt{\1}", text) if has_commands else text
+    text = text.replace(" ", "")
+    text = _braced_fractions(text) if has_commands else text
     text = r"\frac{1}{2}" if text == "0.5" else text
-    return _RATIO.sub(r"\\frac{\1}{\2}", text)
+    return _RATIO.sub(r"\\frac{\1}{\2}", text) if "/" in text else text
+
+
+def _respelled(text: str) -> str:
+    text = text.replace("\n", "")
+    if "\\" in text:
+        for old, new in _SPELLINGS:
+            text = text.replace(old, new)
+    elif "frac" in text:
+        text = text.replace("tfrac", "frac").replace("dfrac", "frac")
+    return text
 
 
 def _braced_fractions(text: str) -> str:
@@ -187,8 +199,9 @@ def hendrycks(text: str) -> str:
 
 
 def _is_readable(text: str) -> bool:
-    for old, new in _SPELLINGS:
-        text = text.replace(old, new)
+    if "\\" not in text:
+        return True
+    text = _respelled(text)
     before, *unit = text.split(r"\text{ ")
     if len(unit) > 1:
         return False
