@@ -86,6 +86,7 @@ class Automaton:
         within: The state behind a character of a class, in the middle of a text, if no match begins before it.
         stops: Of states that most bytes do not lead away from …
         stops_of: … for each state its stops, as a number from 1; 0 for none.
+        pair: Ranges of bytes of which each match has two beside each other, as many of the first as of the second; none if they are frequent.
         is_dense: Whether looking at all bytes of several texts in turn is the fastest way.
     """
 
@@ -98,6 +99,7 @@ class Automaton:
     within: tuple[int, ...]
     stops: tuple[Stops, ...]
     stops_of: tuple[int, ...]
+    pair: tuple[Stops, ...]
     is_dense: bool
 
     @property
@@ -348,9 +350,9 @@ def automaton_of(tree: Iterable[tuple[Any, Any]], flags: int) -> Automaton:
     ends_early = rows[after_e][subsets.classes.of(ord(" "))] == LOST
     stops, stops_of = _stops(rows, start, subsets.classes, anywhere=ends_early)
     is_dense = not stops and not ends_early and not widest and len(rows) <= DENSE_STATES
-    frozen = tuple(map(tuple, rows))
+    frozen, pair = tuple(map(tuple, rows)), () if needs else _pair(items, flags)
     return Automaton(
-        frozen, tuple(at_end), start, subsets.classes, needs, widest, tuple(within), stops, stops_of, is_dense
+        frozen, tuple(at_end), start, subsets.classes, needs, widest, tuple(within), stops, stops_of, pair, is_dense
     )
 
 
@@ -427,6 +429,8 @@ _RARE = 0.045
 """Share of a text's bytes at which to stop at each of them takes as long as to look at all bytes of several texts in turn."""
 _LIKELY = 1 / 2_000
 """Chance that a phrase begins at a place of usual text, beyond which most texts have it: to look for it first saves nothing."""
+_FEW_PAIRS = 1 / 50
+"""Chance of a pair of bytes up to which it is looked for before all bytes are: many texts have none, however frequent their letters."""
 _CHOICES = 16
 _MOST_REACH = 100
 _ALIKE = 4
@@ -508,6 +512,47 @@ def _choices(items: Iterable[tuple[Any, Any]], flags: int) -> Iterator[tuple[Seq
             yield from _choices(value[2], flags)
 
 
+def _pair(items: Sequence[tuple[Any, Any]], flags: int) -> tuple[Stops, ...]:
+    """Return the rarest bytes that each match has beside each other: the last of a character and the first of the next."""
+    pairs = [(one, two) for one, two in pairwise(_characters(items, flags)) if one and two]
+    # of equal ones the first with few ends: what stands before punctuation is often a letter, what stands right behind it seldom
+    one, two = min(pairs, key=lambda pair: (prod(map(_share, pair)), _is_beyond(pair[0])), default=((), ()))
+    if not one or _share(one) * _share(two) > _FEW_PAIRS:
+        return ()
+    ends = _ranges(_in_ascii(one) | {*(range(0x80, 0xC0) if _is_beyond(one) else ())})
+    begins = _ranges(_in_ascii(two) | _leads(two))
+    number = max(len(ends), len(begins))
+    return tuple(Stops((*ranges, *ranges[:1] * (number - len(ranges))), LOST) for ranges in (ends, begins))
+
+
+def _characters(items: Iterable[tuple[Any, Any]], flags: int) -> list[Ranges]:
+    """Return what the characters are that each match has one after the other; nothing where others may come between."""
+    found: list[Ranges] = []
+    for op, value in items:
+        if op in CHARACTERS:
+            found.append(accepted(op, value, flags))
+        elif op is sre.SUBPATTERN:
+            found += _characters(value[3], (flags | value[1]) & ~value[2])
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[0] >= 1:
+            found += _characters(value[2], flags) * min(int(value[0]), 2)
+        elif op is not sre.AT:
+            found.append(())
+    return found
+
+
+def _in_ascii(ranges: Ranges) -> set[int]:
+    return {code for first, last in ranges for code in range(first, min(last, _ASCII - 1) + 1)}
+
+
+def _is_beyond(ranges: Ranges) -> bool:
+    return any(last >= _ASCII for _, last in ranges)
+
+
+def _share(ranges: Ranges) -> float:
+    """Return the share of a usual text's characters that are among some."""
+    return (sum(map(often, _in_ascii(ranges))) + 100 * _BEYOND * _is_beyond(ranges)) / _ALL
+
+
 def _stops(
     rows: Sequence[Sequence[int]], start: int, classes: Classes, *, anywhere: bool
 ) -> tuple[tuple[Stops, ...], tuple[int, ...]]:
@@ -527,7 +572,8 @@ def _stops(
             continue
         key = boring, tuple(rows[state][each] for each in sorted(boring))
         if key not in numbers:
-            ranges = _ranges({code for code in range(_ASCII) if of_ascii[code] not in boring} | _leads(classes, boring))
+            others = ((first, end - 1) for first, end, each in classes.intervals() if each not in boring)
+            ranges = _ranges({code for code in range(_ASCII) if of_ascii[code] not in boring} | _leads(others))
             is_rare = sum(_OFTEN[code] for a, z in ranges if a < _ASCII for code in range(a, z + 1)) < _RARE * _ALL
             if is_rare:
                 stops.append(Stops(ranges, state))
@@ -557,14 +603,10 @@ def _boring(rows: Sequence[Sequence[int]], state: int, weight: Sequence[int]) ->
     return best
 
 
-def _leads(classes: Classes, boring: frozenset[int]) -> set[int]:
-    """Return the first bytes of the characters beyond ASCII that are not boring."""
-    leads: set[int] = set()
-    for first, end, each in classes.intervals():
-        if each not in boring and end > _ASCII:
-            a, z = (_lead(code) for code in (max(first, _ASCII), end - 1))
-            leads.update(range(a, z + 1))
-    return leads
+def _leads(ranges: Iterable[tuple[int, int]]) -> set[int]:
+    """Return the first bytes of the characters beyond ASCII that are among some."""
+    beyond = ((_lead(max(first, _ASCII)), _lead(last)) for first, last in ranges if last >= _ASCII)
+    return {byte for a, z in beyond for byte in range(a, z + 1)}
 
 
 def _lead(code: int) -> int:

@@ -27,7 +27,7 @@ from assay.thresholds import THRESHOLDS
 VARIABLE = "ASSAY_KERNEL"
 """0 switches the kernel off; 1 makes its absence an error, for tests and benchmarks."""
 
-ABI = 1
+ABI = 2
 _SYMBOL = "facts"
 _LOADED: list[tuple[Path, ctypes.CDLL]] = []
 _PROGRAMS: set[bytes] = set()
@@ -40,7 +40,7 @@ WORDS = "facts-"
 
 
 def kernel_state() -> str:
-    """Return ``kernel 1``, or ``no kernel`` with the reason.
+    """Return ``kernel 2``, or ``no kernel`` with the reason.
 
     Raises:
         UsageError: The environment demands a kernel that cannot be used.

@@ -18,6 +18,7 @@ from assay.kernel.automata import (
     Classes,
     Needed,
     NoAutomatonError,
+    Stops,
     automaton_of,
     joint_classes,
     literal,
@@ -217,8 +218,13 @@ def _written(automaton: Automaton, bit: int) -> bytes:
     body += _numbers(automaton.reach)
     body += _classifier(automaton.classes) + _padded(struct.pack(f"<{len(automaton.within)}H", *automaton.within))
     body += _padded(struct.pack(f"<{len(cells)}H", *cells))
-    body += _padded(bytes(automaton.at_end)) + _numbers(len(automaton.stops))
-    for ranges, state in automaton.stops:
+    body += _padded(bytes(automaton.at_end)) + _stops(automaton.stops) + _padded(bytes(automaton.stops_of))
+    return body + _stops(automaton.pair)
+
+
+def _stops(stops: Sequence[Stops]) -> bytes:
+    body = _numbers(len(stops))
+    for ranges, state in stops:
         firsts, spans = bytes(first for first, _ in ranges), bytes(last - first for first, last in ranges)
         body += firsts.ljust(4, b"\0") + spans.ljust(4, b"\0") + _numbers(len(ranges), state)
-    return body + _padded(bytes(automaton.stops_of))
+    return body

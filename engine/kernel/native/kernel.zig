@@ -74,6 +74,7 @@ const Automaton = struct {
     within: []const u16, // by the class of a character: the state behind it, if no match begins before it
     stops: []const Stops,
     stops_of: []const u8, // by state: 0, or the number of its stops from 1
+    pair: []const Stops, // each match has bytes of both beside each other; none, or two with as many ranges
     is_dense: bool,
     by_byte: ?*const Table, // by state << 8 | byte, as state << 8; BEYOND where a character beyond ASCII begins
     by_class: ?*const Table, // by state << 8 | class of the program
@@ -183,6 +184,11 @@ const Reader = struct {
         for (c.pages) |class| need(class < classes);
         return c;
     }
+    fn ranges(self: *Reader, most: usize, states: usize) []Stops {
+        const out = allocated(Stops, self.count(most));
+        for (out) |*each| each.* = .{ .first = self.take(4)[0..4].*, .span = self.take(4)[0..4].*, .ranges = self.count(4), .state = @intCast(self.count(states - 1)) };
+        return out;
+    }
     fn automaton(self: *Reader) Automaton {
         const bit_of = self.bit();
         const states = self.count(1000);
@@ -199,9 +205,8 @@ const Reader = struct {
         for (next) |state| need(state < states);
         const at_end = self.bytes(states);
         for (at_end) |is| need(is <= 1);
-        const stops = allocated(Stops, self.count(254));
-        for (stops) |*each| {
-            each.* = .{ .first = self.take(4)[0..4].*, .span = self.take(4)[0..4].*, .ranges = self.count(4), .state = @intCast(self.count(states - 1)) };
+        const stops = self.ranges(254, states);
+        for (stops) |each| {
             for (each.first[0..each.ranges], each.span[0..each.ranges]) |first, span| {
                 const last = @as(usize, first) + span;
                 need(last < 0x80 or (first >= 0xC0 and last <= 0xFF)); // never within a character
@@ -209,7 +214,9 @@ const Reader = struct {
         }
         const stops_of = self.bytes(states);
         for (stops_of) |n| need(n <= stops.len);
-        var a = Automaton{ .bit = bit_of, .start = @intCast(start), .classes = classes, .classifier = kinds, .next = next, .at_end = at_end, .needs = needs, .reach = reach, .within = within, .stops = stops, .stops_of = stops_of, .is_dense = is_dense, .by_byte = null, .by_class = null };
+        const pair = self.ranges(2, states);
+        need(pair.len == 0 or (pair.len == 2 and pair[0].ranges > 0 and pair[0].ranges == pair[1].ranges));
+        var a = Automaton{ .bit = bit_of, .start = @intCast(start), .classes = classes, .classifier = kinds, .next = next, .at_end = at_end, .needs = needs, .reach = reach, .within = within, .stops = stops, .stops_of = stops_of, .pair = pair, .is_dense = is_dense, .by_byte = null, .by_class = null };
         if (states >= 255 or reach > 0) return a;
         const table = gpa.create(Table) catch @panic("out of memory");
         for (0..states) |state| for (0..256) |byte| {
@@ -391,6 +398,22 @@ fn skipped(text: []const u8, from: usize, stops: *const Stops) usize {
         inline 0...4 => |n| nextStop(text, from, stops, n),
         else => unreachable,
     };
+}
+
+fn mayHavePair(text: []const u8, pair: []const Stops) bool {
+    if (pair.len == 0 or text.len <= WIDE) return true;
+    return switch (pair[0].ranges) {
+        inline 1...4 => |n| hasPair(text, &pair[0], &pair[1], n),
+        else => unreachable,
+    };
+}
+fn hasPair(text: []const u8, one: *const Stops, two: *const Stops, comptime n: usize) bool {
+    const last = text.len - WIDE - 1;
+    var i: usize = 0;
+    while (true) : (i = @min(i + WIDE, last)) {
+        if (@reduce(.Or, isStop(wide(text, i), one, n) & isStop(wide(text, i + 1), two, n))) return true;
+        if (i == last) return false;
+    }
 }
 
 fn mayMatch(a: *const Automaton, text: []const u8) bool {
@@ -670,7 +693,7 @@ fn factsOf(p: *const Program, text: []const u8, size: usize) u64 {
     for (p.automata) |*a| {
         if (a.reach > 0) {
             word |= flag(matchesNear(a, text), a.bit);
-        } else if (!a.is_dense and mayMatch(a, text)) word |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+        } else if (!a.is_dense and mayMatch(a, text) and mayHavePair(text, a.pair)) word |= flag(matchesFrom(a, text, 0, a.start), a.bit);
     }
     if (p.reads_json) {
         var json = Json{ .program = p, .text = text };
@@ -766,24 +789,36 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
             }
         }
         if (!p.has_dense) continue;
-        var in_classes: [BLOCK][]const u8 = undefined;
-        if (p.classifier) |*classifier| {
-            if (classes.bytes.len < bytes_beyond) {
-                gpa.free(classes.bytes);
-                classes.bytes = &.{};
-                classes.bytes = allocated(u8, bytes_beyond);
-            }
-            classes.used = 0;
-            for (other[0..n_other], in_classes[0..n_other]) |text, *own| own.* = classes.of(classifier, text);
+        if (classes.bytes.len < bytes_beyond) {
+            gpa.free(classes.bytes);
+            classes.bytes = &.{};
+            classes.bytes = allocated(u8, bytes_beyond);
         }
+        classes.used = 0;
+        var in_classes: [BLOCK][]const u8 = @splat(&.{});
         const here = words[from..][0..m];
         for (p.automata) |*a| if (a.is_dense) {
-            matchDense(a, a.by_byte.?, plain[0..n_plain], plain_rows[0..n_plain], here);
-            if (a.by_class) |table| {
-                matchDense(a, table, in_classes[0..n_other], other_rows[0..n_other], here);
-            } else for (other[0..n_other], other_rows[0..n_other]) |text, row| {
-                here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
-            }
+            var kept: [BLOCK][]const u8 = undefined;
+            var kept_rows: [BLOCK]u8 = undefined;
+            var n_kept: usize = 0;
+            for (plain[0..n_plain], plain_rows[0..n_plain]) |text, row| if (mayHavePair(text, a.pair)) {
+                kept[n_kept] = text;
+                kept_rows[n_kept] = row;
+                n_kept += 1;
+            };
+            matchDense(a, a.by_byte.?, kept[0..n_kept], kept_rows[0..n_kept], here);
+            n_kept = 0;
+            for (other[0..n_other], other_rows[0..n_other], in_classes[0..n_other]) |text, row, *own| if (mayHavePair(text, a.pair)) {
+                if (a.by_class == null) {
+                    here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+                    continue;
+                }
+                if (own.len == 0) own.* = classes.of(&p.classifier.?, text);
+                kept[n_kept] = own.*;
+                kept_rows[n_kept] = row;
+                n_kept += 1;
+            };
+            if (a.by_class) |table| matchDense(a, table, kept[0..n_kept], kept_rows[0..n_kept], here);
         };
     }
 }
@@ -801,7 +836,7 @@ export fn _polars_plugin_get_last_error_message() [*:0]const u8 {
     return &message;
 }
 export fn assay_kernel_abi() u32 {
-    return 1;
+    return 2;
 }
 export fn assay_kernel_stopped() u32 {
     return @intFromBool(stopped.load(.acquire));
