@@ -173,6 +173,46 @@ def _inspect_word(word):
     return next((number for number in numbers if number not in _NOT_FINITE), bare)
 
 
+_LATEX = (
+    *(("\n", ""), (r"\!", ""), (r"\\", "\\"), ("tfrac", "frac"), ("dfrac", "frac"), (r"\left", ""), (r"\right", "")),
+    *((r"^{\circ}", ""), (r"^\circ", ""), (r"\$", "")),
+)
+
+
+def hendrycks(text):
+    """Return a text as the code of Hendrycks' MATH compares it, step for step."""
+    for old, new in _LATEX:
+        text = text.replace(old, new)
+    if r"\text{ " in text:
+        text, _ = text.split(r"\text{ ")
+    text = text.replace(r"\%", "").replace(" .", " 0.").replace("{.", "{0.")
+    text = f"0{text}" if text[:1] == "." else text
+    sides = text.split("=")
+    text = sides[1] if len(sides) == 2 and len(sides[0]) <= 2 else text
+    first, *roots = text.split(r"\sqrt")
+    for root in roots:
+        first += r"\sqrt" + (root if root[0] == "{" else f"{{{root[0]}}}{root[1:]}")
+    text = _with_braces(first.replace(" ", ""))
+    text = r"\frac{1}{2}" if text == "0.5" else text
+    parts = text.split("/")
+    if len(parts) == 2 and all(part.lstrip("-").isdecimal() for part in parts):
+        above, below = map(int, parts)
+        return rf"\frac{{{above}}}{{{below}}}" if text == f"{above}/{below}" else text
+    return text
+
+
+def _with_braces(text):
+    written, *parts = text.split(r"\frac")
+    for part in parts:
+        if part[0] == "{":
+            written += r"\frac" + part
+        elif len(part) < 2:
+            return text
+        else:
+            written += rf"\frac{{{part[0]}}}" + (part[1:] if part[1] == "{" else f"{{{part[1]}}}{part[2:]}")
+    return written
+
+
 def _normalized(text):
     part = tag(text)
     return None if part is None else squad(part)

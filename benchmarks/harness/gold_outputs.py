@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from assay.values.normal_forms import hendrycks, latex
 from contenders.instructions_loop import share, task_of
 from contenders.json_loop import f1
-from contenders.language_loop import distinct, drop, inspect, lighteval, overlong, squad
+from contenders.language_loop import distinct, drop, hendrycks, inspect, lighteval, overlong, squad
 from contenders.spec import parsed
 from contenders.tools_loop import SCORES
 from harness.gold_case import ROWS, Draw, GoldCase, drawn
@@ -215,11 +214,9 @@ def _followed(text: str, _: str, idents: list[str], kwargs: list[Any]) -> float:
 
 
 _TEXTS = {
-    # the LaTeX forms, which no installed package has, are our definitions
-    **{
-        f"equals, {form.__name__}": _normalized("math" if form is latex else form.__name__, form)
-        for form in (squad, inspect, drop, lighteval, latex, hendrycks)
-    },
+    **{f"equals, {form.__name__}": _normalized(form.__name__, form) for form in (squad, inspect, drop, lighteval)},
+    "equals, latex": _normalized("math", hendrycks),
+    "equals, hendrycks": _normalized("hendrycks", hendrycks),
     "similarity, levenshtein": _similar("levenshtein", _edits("Levenshtein")),
     "similarity, osa": _similar("osa", _edits("OSA")),
     "similarity, lcs": _similar("lcs", _edits("LCSseq")),
