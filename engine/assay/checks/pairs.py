@@ -53,7 +53,7 @@ class PairCheck(GoldCompared):
             if not is_user_error(exception):
                 raise
             return 0.0, describe_error(exception), describe_error(exception)
-        if not is_score(score):
+        if not (type(score) is float and 0.0 <= score <= 1.0) and not is_score(score):  # most are floats
             return 0.0, NO_SCORE, NO_SCORE
         return score, encodable(reason) if score < 1 else "", None
 
@@ -88,7 +88,7 @@ class PairCheck(GoldCompared):
 
     def _of_columns(self, texts: pl.Series, golds: pl.Series, which: pl.Series) -> pl.Series:
         shared = golds.to_list()  # one object for each gold, whose hash is computed once
-        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
+        return self._of_pairs(texts.to_list(), [*map(shared.__getitem__, which.to_list())])
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         return in_columns(self.judge_all(values, golds), PAIR_ANSWER)

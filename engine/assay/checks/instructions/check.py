@@ -13,6 +13,7 @@ from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import describe_error
 from assay.expressions.shared_columns import SharedColumn, distinct_rows, encoded, exactly, text
+from assay.system.memory import uncollected
 from assay.values.params import Params
 
 JOINT = "; "
@@ -81,6 +82,7 @@ class IFEval(Check):
 
         return Columns.of(SharedColumn(f"ifeval:{identity(self)}", build).col)
 
+    @uncollected()
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
         texts, which_text = encoded(columns[0])
         distinct, which_task = distinct_rows(columns[1])
