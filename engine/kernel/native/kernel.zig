@@ -729,9 +729,15 @@ const Classes = struct {
 
     fn of(self: *Classes, classifier: *const Classifier, text: []const u8) []const u8 {
         const out = self.bytes[self.used..][0..text.len];
+        const ascii = classifier.pages[@as(usize, classifier.page_of[0]) << 7 ..][0..128];
         var n: usize = 0;
         var i: usize = 0;
         while (i < text.len) : (n += 1) {
+            if (text[i] < 0x80) {
+                out[n] = ascii[text[i]];
+                i += 1;
+                continue;
+            }
             const c = characterAt(text, i);
             out[n] = classifier.of(c.code);
             i += c.size;
