@@ -310,7 +310,7 @@ ENDED = re.compile(
     "no answer within|RecursionError"  # a parser that nests raises as the tool's does
     "|math libraries not tested|: pip install "
     "|a call is an object|is no JSON|is no choice|fit in a box|neither a number nor"  # what is not a gold
-    "|not parseable by"
+    "|not parseable by|Could not parse any mathematical target"
 )
 
 
