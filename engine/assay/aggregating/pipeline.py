@@ -193,16 +193,14 @@ def columns_of(spec: CheckSpec) -> Columns:
     assert spec.check is not None  # noqa: S101  (checks of unknown type do not run)
     if answers(_facts(spec)):
         columns, lanes = _columns_of_facts(spec)
-        with columns_read() as read:
-            read.extend(lanes)
-        return columns
-    if is_builtin(spec.check):
+    elif is_builtin(spec.check):
         columns, lanes = _columns_about(spec.check, subject_of(spec))
-        with columns_read() as read:
-            read.extend(lanes)
-        return columns
-    with reading_column(subject_of(spec)):
-        return spec.check.columns()
+    else:
+        with reading_column(subject_of(spec)):
+            return spec.check.columns()
+    with columns_read() as read:
+        read.extend(lanes)
+    return columns
 
 
 @lru_cache(256)  # by identity: a plan asks some four times, and a loop has plans of the same checks

@@ -39,7 +39,6 @@ class PairCheck(GoldCompared):
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         """Return the score of a text and the reason, which counts if the score is below 1: the definition."""
 
-    @uncollected()
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> Answers:
         """Return the answer for each pair of a text and a gold."""
         return [self.answered(self.judge, value, gold) for value, gold in zip(values, golds, strict=True)]
@@ -91,7 +90,8 @@ class PairCheck(GoldCompared):
         return self._of_pairs(texts.to_list(), [*map(shared.__getitem__, which.to_list())])
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
-        return in_columns(self.judge_all(values, golds), PAIR_ANSWER)
+        with uncollected():
+            return in_columns(self.judge_all(values, golds), PAIR_ANSWER)
 
 
 def in_columns(rows: Sequence[Sequence[Any]], dtype: pl.Struct) -> pl.Series:

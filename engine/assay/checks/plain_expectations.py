@@ -5,14 +5,14 @@ Such a text is cut at its quotes: what stands before a string says what the stri
 
 import polars as pl
 
-from assay.expressions.json import loads, mended
+from assay.expressions.json import STRING, loads, mended
 from assay.expressions.shared_columns import in_lists
 
 _ESCAPES = {r"\\": "\ue000", r"\"": "\ue001"}
 """The escapes with which a string could seem to end earlier or later, and marks for them."""
-_TEXT = rf'"(?:[^"\\\x00-\x1f{"".join(_ESCAPES.values())}]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}})*"'
+_MARKS = f"[{''.join(_ESCAPES.values())}]"
 _UNSET = '"(?:text|message)": ?null'
-_ENTRY = rf'\{{(?:{_UNSET}, ?)*"anyOf": ?\[{_TEXT}(?:, ?{_TEXT})*\](?:, ?{_UNSET})*\}}'
+_ENTRY = rf'\{{(?:{_UNSET}, ?)*"anyOf": ?\[{STRING}(?:, ?{STRING})*\](?:, ?{_UNSET})*\}}'
 _LIST = rf"(?:\[(?:{_ENTRY}(?:, ?{_ENTRY})*)?\]|null)"
 _FORBIDDEN = rf'"mustNotMention": ?{_LIST}'
 _USUAL = rf'\A\{{"expectations": ?\{{(?:"mustMention": ?{_LIST}(?:, ?{_FORBIDDEN})?|{_FORBIDDEN})\}}\}}\z'
@@ -20,7 +20,7 @@ _USUAL = rf'\A\{{"expectations": ?\{{(?:"mustMention": ?{_LIST}(?:, ?{_FORBIDDEN
 
 def is_usual(texts: pl.Series) -> pl.Series:
     """Return whether each text has the usual form: an object of nothing but expectations."""
-    return texts.str.contains(_USUAL)
+    return texts.str.contains(_USUAL) & ~texts.str.contains(_MARKS)
 
 
 def usual_entries(texts: pl.Series) -> pl.DataFrame:

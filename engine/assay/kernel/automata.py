@@ -20,6 +20,7 @@ from assay.expressions.regex.trees.charsets import (
     Ranges,
     accepted,
     boundary_in_nothing,
+    cut_to_ascii,
     word_characters,
 )
 from assay.expressions.regex.trees.nodes import TYPE_FLAGS
@@ -541,7 +542,7 @@ def _characters(items: Iterable[tuple[Any, Any]], flags: int) -> list[Ranges]:
 
 
 def _in_ascii(ranges: Ranges) -> set[int]:
-    return {code for first, last in ranges for code in range(first, min(last, _ASCII - 1) + 1)}
+    return {code for first, last in cut_to_ascii(ranges) for code in range(first, last + 1)}
 
 
 def _is_beyond(ranges: Ranges) -> bool:

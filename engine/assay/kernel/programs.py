@@ -185,8 +185,10 @@ def _padded(data: bytes) -> bytes:
 
 def _phrase(phrase: Needed, bit: int) -> bytes:
     size = len(phrase.want)
-    places = sorted(range(size), key=lambda at: often(phrase.want[at]))[:2] or [0]
-    return _numbers(size, bit, places[0], places[-1]) + _padded(phrase.want) + _padded(phrase.mask)
+    rarest = sorted(range(size), key=lambda at: often(phrase.want[at]))
+    one, two = (rarest * 2 or [0, 0])[:2]
+    third = next((at for at in rarest if phrase.want[at] not in (phrase.want[one], phrase.want[two])), one)
+    return _numbers(size, bit, one, two, third) + _padded(phrase.want) + _padded(phrase.mask)
 
 
 def _classifier(classes: Classes) -> bytes:

@@ -26,6 +26,7 @@ _ARTICLE = re.compile(r"(?:a(?<!\wa)n?|t(?<!\wt)he)\b")
 _INFINITE = frozenset(("inf", "infinity", "nan"))
 _DIGIT = re.compile(r"\d")
 _SPELLINGS = (
+    ("\n", ""),
     (r"\!", ""),
     ("\\\\", "\\"),
     ("tfrac", "frac"),
@@ -36,6 +37,7 @@ _SPELLINGS = (
     (r"^\circ", ""),
     (r"\$", ""),
 )
+_BARE_SPELLINGS = tuple(each for each in _SPELLINGS if "\\" not in each[0])
 _LONGEST_NAME = 2
 _ROOT = re.compile(r"\\sqrt(?!\\sqrt)([^{])")
 _WHOLE = "(0|-?[1-9][0-9]*)"
@@ -114,17 +116,16 @@ def inspect_words(word: str) -> str:
 @by_word
 def _drop_words(word: str) -> str:
     word = word.lower()
-    if word.isalpha() and word not in _INFINITE:
-        return "" if word in _ARTICLES else word
-    number = _number(word)
-    bare = without_punctuation(word) if number is None else word
-    number = _number(bare) if number is None and bare != word else number
-    return without_articles(bare) if number is None else str(number)
+    return _as_number(word if word.isalpha() or is_number(word) else without_punctuation(word))
 
 
 @by_word
 def _lighteval_words(word: str) -> str:
-    word = without_punctuation(word.lower())
+    return _as_number(without_punctuation(word.lower()))
+
+
+def _as_number(word: str) -> str:
+    """Return the number that a word writes, or else the word, if it is no article."""
     if word.isalpha() and word not in _INFINITE:
         return "" if word in _ARTICLES else word
     number = _number(word)
@@ -170,12 +171,8 @@ def latex(text: str) -> str:
 
 
 def _respelled(text: str) -> str:
-    text = text.replace("\n", "")
-    if "\\" in text:
-        for old, new in _SPELLINGS:
-            text = text.replace(old, new)
-    elif "frac" in text:
-        text = text.replace("tfrac", "frac").replace("dfrac", "frac")
+    for old, new in _SPELLINGS if "\\" in text else _BARE_SPELLINGS:
+        text = text.replace(old, new)
     return text
 
 

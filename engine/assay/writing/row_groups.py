@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import IO
 
 import polars as pl
-from polars.exceptions import ComputeError
 
 from assay.loading.formats.parquet_footer import Struct, read_struct
-from assay.system.signals import signalled
+from assay.loading.formats.reading import cut_short
 
 _MARK = b"PAR1"
 _TAIL = 8
@@ -39,10 +38,8 @@ class RowGroups:
         size = int.from_bytes(data[-_TAIL:-4], "little")
         footer = bytes(data[-_TAIL - size : -_TAIL])
         fields = read_struct(footer)
-        if fields[_ROWS] != frame.height:  # Polars ends a stream at an interrupt as if there were no more rows
-            if signalled():
-                raise KeyboardInterrupt
-            raise ComputeError("a thread of Polars failed; standard error says where")
+        if fields[_ROWS] != frame.height:
+            raise cut_short()
         for group in fields[_GROUPS]:
             self._groups.append(self._copied(group, data, footer, frame.height))
         self._rows += frame.height

@@ -168,12 +168,9 @@ const Reader = struct {
         for (out) |*phrase| {
             const size = self.number();
             const bit_of = self.bit();
-            const rare = [3]usize{ self.number(), self.number(), 0 };
-            need(size == 0 or (rare[0] < size and rare[1] < size));
+            const rare = [3]usize{ self.number(), self.number(), self.number() };
+            need(size == 0 or @max(rare[0], rare[1], rare[2]) < size);
             phrase.* = .{ .bit = bit_of, .rare = rare, .want = self.bytes(size), .mask = self.bytes(size) };
-            for (phrase.want, 0..) |byte, at| {
-                if (byte != ' ' and byte != phrase.want[rare[0]] and byte != phrase.want[rare[1]]) phrase.rare[2] = at;
-            }
         }
         return out;
     }
@@ -480,20 +477,36 @@ fn matchesFrom(a: *const Automaton, text: []const u8, from: usize, before: u16) 
     return a.at_end[state] != 0;
 }
 
+const BLOCK = 128;
+
+/// Texts of a block, and their rows in it.
+const Texts = struct {
+    list: [BLOCK][]const u8 = undefined,
+    rows: [BLOCK]u8 = undefined,
+    n: usize = 0,
+
+    inline fn add(self: *Texts, text: []const u8, row: u8) void {
+        self.list[self.n] = text;
+        self.rows[self.n] = row;
+        self.n += 1;
+    }
+};
+
 const SIDE = 8;
 const Track = struct { row: usize, rest: []const u8, state: u16 };
 
 /// Run a dense automaton on several texts in turn: the loads of one hide the waits of the others. `table` is by byte or by class;
 /// a byte of it that leads BEYOND does not occur in these texts.
-fn matchDense(a: *const Automaton, table: *const Table, texts: []const []const u8, rows: []const u8, words: []u64) void {
+fn matchDense(a: *const Automaton, table: *const Table, texts: *const Texts, words: []u64) void {
     var tracks: [SIDE]Track = undefined;
     var n: usize = 0;
     var next: usize = 0;
     while (true) {
-        while (n < SIDE and next < texts.len) : (next += 1) {
-            tracks[n] = .{ .row = rows[next], .rest = texts[next], .state = a.start };
-            n += @intFromBool(texts[next].len > 0);
-            if (texts[next].len == 0) words[rows[next]] |= @as(u64, a.at_end[a.start]) << a.bit;
+        while (n < SIDE and next < texts.n) : (next += 1) {
+            const track = Track{ .row = texts.rows[next], .rest = texts.list[next], .state = a.start };
+            tracks[n] = track;
+            n += @intFromBool(track.rest.len > 0);
+            if (track.rest.len == 0) words[track.row] |= @as(u64, a.at_end[a.start]) << a.bit;
         }
         if (n == 0) return;
         var steps: usize = 64;
@@ -720,8 +733,6 @@ const View = extern struct {
     }
 };
 
-const BLOCK = 128;
-
 /// Texts of a block beyond ASCII as classes of the program, one behind the other.
 const Classes = struct {
     bytes: []u8 = &.{},
@@ -767,12 +778,8 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
     var from: usize = 0;
     while (from < rows) : (from += BLOCK) {
         const m = @min(BLOCK, rows - from);
-        var plain: [BLOCK][]const u8 = undefined; // ASCII texts, and their rows in the block
-        var plain_rows: [BLOCK]u8 = undefined;
-        var n_plain: usize = 0;
-        var other: [BLOCK][]const u8 = undefined;
-        var other_rows: [BLOCK]u8 = undefined;
-        var n_other: usize = 0;
+        var plain = Texts{}; // in ASCII
+        var beyond = Texts{};
         var bytes_beyond: usize = 0;
         for (views[from..][0..m], words[from..][0..m], 0..) |*view, *word, i| {
             const row = offset + from + i;
@@ -783,19 +790,13 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
             const text = view.text(buffers);
             const size = if (p.needs_size) codePoints(text) else text.len;
             word.* = factsOf(p, text, size);
-            if (size == text.len) {
-                plain[n_plain] = text;
-                plain_rows[n_plain] = @intCast(i);
-                n_plain += 1;
-            } else {
-                other[n_other] = text;
-                other_rows[n_other] = @intCast(i);
-                n_other += 1;
+            if (size == text.len) plain.add(text, @intCast(i)) else {
+                beyond.add(text, @intCast(i));
                 bytes_beyond += text.len;
             }
         }
         if (!p.has_dense) continue;
-        if (classes.bytes.len < bytes_beyond) {
+        if (p.classifier != null and classes.bytes.len < bytes_beyond) {
             gpa.free(classes.bytes);
             classes.bytes = &.{};
             classes.bytes = allocated(u8, bytes_beyond);
@@ -804,27 +805,19 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
         var in_classes: [BLOCK][]const u8 = @splat(&.{});
         const here = words[from..][0..m];
         for (p.automata) |*a| if (a.is_dense) {
-            var kept: [BLOCK][]const u8 = undefined;
-            var kept_rows: [BLOCK]u8 = undefined;
-            var n_kept: usize = 0;
-            for (plain[0..n_plain], plain_rows[0..n_plain]) |text, row| if (mayHavePair(text, a.pair)) {
-                kept[n_kept] = text;
-                kept_rows[n_kept] = row;
-                n_kept += 1;
-            };
-            matchDense(a, a.by_byte.?, kept[0..n_kept], kept_rows[0..n_kept], here);
-            n_kept = 0;
-            for (other[0..n_other], other_rows[0..n_other], in_classes[0..n_other]) |text, row, *own| if (mayHavePair(text, a.pair)) {
+            var kept = Texts{};
+            for (plain.list[0..plain.n], plain.rows[0..plain.n]) |text, row| if (mayHavePair(text, a.pair)) kept.add(text, row);
+            matchDense(a, a.by_byte.?, &kept, here);
+            kept.n = 0;
+            for (beyond.list[0..beyond.n], beyond.rows[0..beyond.n], in_classes[0..beyond.n]) |text, row, *own| if (mayHavePair(text, a.pair)) {
                 if (a.by_class == null) {
                     here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
                     continue;
                 }
                 if (own.len == 0) own.* = classes.of(&p.classifier.?, text);
-                kept[n_kept] = own.*;
-                kept_rows[n_kept] = row;
-                n_kept += 1;
+                kept.add(own.*, row);
             };
-            if (a.by_class) |table| matchDense(a, table, kept[0..n_kept], kept_rows[0..n_kept], here);
+            if (a.by_class) |table| matchDense(a, table, &kept, here);
         };
     }
 }

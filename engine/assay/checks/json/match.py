@@ -14,7 +14,6 @@ from assay.checks.json.schemas import json_value, place_of, shown_value
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
-from assay.system.memory import uncollected
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
 from assay.values.params import Params, UnfitValueError
 from assay.values.paths import ABSENT, Path, parse_many
@@ -118,7 +117,6 @@ class JsonMatch(PairCheck):
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         return self._judge(value, _expected(gold, self._ignored))
 
-    @uncollected()
     def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; a gold is parsed once if the texts that are compared with it follow each other."""
         answers, last, expected = list[Any](), None, NOT_JSON

@@ -12,7 +12,6 @@ from assay.checks.json.keys import not_json
 from assay.checks.json.schemas import Schema, compiled, compiled_anew, json_value
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
-from assay.system.memory import uncollected
 from assay.thresholds import THRESHOLDS
 from assay.values.params import Params
 from assay.values.references import OF_ROW, json_text
@@ -79,7 +78,6 @@ class JsonSchema(PairCheck):
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         return _judged(value, compiled(gold, self.params.validate_formats))
 
-    @uncollected()
     def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; golds are not looked at before, so that each is compiled once, however many there are."""
         uses, formats = Counter(golds), self.params.validate_formats

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import Example, GoldKind, Traits
-from assay.checks.pairs import PAIR_ANSWER, Answers, PairCheck, in_columns
+from assay.checks.pairs import PAIR_ANSWER, Answers, PairCheck
 from assay.checks.similarity.metrics import (
     DISTANCE,
     MAX_CELLS,
@@ -269,7 +269,7 @@ class Similarity(PairCheck):
 
         def joined(texts: pl.Series, lists: pl.Series, which: pl.Series) -> pl.Series:
             golds = [*map(json.loads, lists.to_list())]
-            return in_columns(self.judge_all(texts.to_list(), [golds[at] for at in which.to_list()]), PAIR_ANSWER)
+            return self._of_pairs(texts.to_list(), [golds[at] for at in which.to_list()])
 
         return once_pairs(text(), golds.map_batches(as_json, pl.String, is_elementwise=True), joined, PAIR_ANSWER)
 

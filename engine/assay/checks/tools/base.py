@@ -14,7 +14,6 @@ from assay.steps.base import Step
 from assay.steps.sources import CallSource, Scope, Source
 from assay.steps.tool_calls.calls import Call, calls_text, read_calls
 from assay.steps.tool_calls.text import FORMAT, Format, calls_in_text
-from assay.system.memory import uncollected
 from assay.values.params import Params
 
 
@@ -71,10 +70,8 @@ class CallsCheck(PairCheck):
         return gold
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
-        ready = self._own if gold is self.own_gold else self.prepared(gold)
-        return self.judge_calls(read_calls(value, parse=not self.names_only), ready)
+        return self.judge_prepared(value, self._ready(gold))
 
-    @uncollected()
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> Answers:
         prepared = dict[int, tuple[CallsCheck, Any] | None]()  # by identity: each distinct gold is one object
         beside, answers = cache(self.check_beside), list[Any]()
@@ -97,7 +94,7 @@ class CallsCheck(PairCheck):
         try:
             if isinstance(gold, dict) and gold is not self.own_gold:
                 check, gold = beside(gold["beside"]), gold["gold"]
-            return check, self.prepared(gold)
+            return check, self._ready(gold)
         except Exception as error:  # noqa: BLE001  (as for ``RowGolds.usable``)
             return (check, error) if check.scores_faulty(gold) else None
 
@@ -109,6 +106,9 @@ class CallsCheck(PairCheck):
         """Return whether ``Params`` takes a gold that cannot be prepared."""
         del gold
         return False
+
+    def _ready(self, gold: Any) -> Any:
+        return self._own if gold is self.own_gold else self.prepared(gold)
 
     @cached_property
     def _own(self) -> Any:

@@ -359,7 +359,12 @@ def batches(frame: pl.LazyFrame, batch_rows: int | None = None) -> Iterator[pl.D
         has_ended = bool(batch[_END].any())
         rows = batch.drop(_END)
         yield rows.head(-1) if has_ended else rows
-    if not has_ended and signalled():
-        raise KeyboardInterrupt
     if not has_ended:
-        raise ComputeError("a thread of Polars failed; standard error says where")
+        raise cut_short()
+
+
+def cut_short() -> BaseException:
+    """Return what to raise where Polars ended a stream early, as if there were no more rows."""
+    if signalled():
+        return KeyboardInterrupt()
+    return ComputeError("a thread of Polars failed; standard error says where")
