@@ -119,7 +119,7 @@ def score(
         typer.echo(as_text, err=True) if out == "-" else write_data(f"{as_text}\n")
     else:
         print_document(to_stderr(), summary.document())
-        _tell_findings(summary, out, quiet=quiet)
+        _tell_findings(summary, quiet=quiet)
     failed = bool(summary.problems) and not lenient
     if failed:
         say("exit code 3 because of the problems above; --lenient accepts them")
@@ -129,15 +129,15 @@ def score(
         raise typer.Exit(FailedRunError.exit_code)
 
 
-def _tell_findings(summary: "Summary", out: str | None, *, quiet: bool) -> None:
+def _tell_findings(summary: "Summary", *, quiet: bool) -> None:
     """Print what the counts say needs a look first."""
     from assay.insight.findings.limits import may_tell
 
     if quiet or not may_tell(summary):
         return
-    from assay.insight.findings.find import found_in_summary
+    from assay.insight.findings.found import found_in_summary
 
-    for finding in found_in_summary(summary, out)[:_FINDINGS]:
+    for finding in found_in_summary(summary)[:_FINDINGS]:
         say(f"▲ {finding.title}")
 
 

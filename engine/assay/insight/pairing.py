@@ -10,8 +10,9 @@ import polars as pl
 from assay.errors import InputError, UsageError, counted, listed, printable, quoted
 from assay.expressions.shared_columns import exactly
 from assay.frozen import frozen
-from assay.insight.results import ROW, Result, ScoreColumn
+from assay.insight.results import ROW, Result
 from assay.names import COMPLETION, HIDDEN
+from assay.scoring.score_columns import ScoreColumn
 from assay.system.quantities import RowLimit
 
 BEFORE, AFTER = HIDDEN + "before/", HIDDEN + "after/"

@@ -24,10 +24,10 @@ from assay.frozen import frozen
 from assay.loading.formats.files import combined, open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
-from assay.names import COMPLETION, CUT_OFF, FUNCTION, HIDDEN, NATIVE, OUTCOME, TASK_ID, TEXT
+from assay.names import COMPLETION, CUT_OFF, HIDDEN, OUTCOME, TASK_ID, TEXT
 from assay.scoring.in_memory import engine_errors
+from assay.scoring.score_columns import CHECK, SCORE, ScoreColumn, recorded_columns
 from assay.spec.canonical import forms_of
-from assay.spec.check import titled
 from assay.system.signals import interruptible
 from assay.writing.footers import provenance_in, result_files, scan_files
 
@@ -36,46 +36,11 @@ ROW = HIDDEN + "row"
 
 STATES = ("pass", "fail", "unscored")
 
-_CHECK, _SCORE = "check/", "score/"
 _TIMES = (pl.Date, pl.Datetime, pl.Time, pl.Duration)
 _NO_KEYS = (pl.Object, pl.BaseExtension, pl.Map)  # types whose values Polars cannot group or sort
 _NO_TEXTS = (pl.Object, pl.BaseExtension, pl.Map, pl.List, pl.Array, pl.Struct, pl.Binary)
 _NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
 _TEXTS_AT_ONCE = 1 << 16
-
-
-@frozen
-class ScoreColumn:
-    """A check of a result: the column of a check, or that of a rubric's member or a verifier class, which have no checks.
-
-    Attributes:
-        name: What people call it, and what its lines of feedback begin with: ``<check>``, or ``<verifier>/<check>``.
-        id: Its id; that of the verifier where it has no checks.
-        weight: Its weight in the spec, or that of a rubric's member, or the points of a penalty; None if unknown.
-        coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
-        role: What its score does: ``weight``, ``gate``, ``penalty``, or ``member`` of a group.
-        forbids: Whether it passes where something is absent: negated, ``not_contains`` or ``none_of``, or in such a group.
-        is_forbidden: Whether it is in a group that passes where it fails: negated, or ``none_of``.
-        effect: How much of the reward is at stake: its share of the weights, 1 for a gate, the points of a penalty, in a group that of
-            the group; equal shares where the weights are unknown.
-        group: Id of the group it is in.
-        title: What its spec calls it for people.
-    """
-
-    name: str
-    column: str
-    verifier: str
-    id: str
-    type: str = ""
-    weight: float | None = None
-    required: bool = False
-    coefficient: float | None = None
-    group: str = ""
-    title: str = ""
-    role: str = "weight"
-    forbids: bool = False
-    is_forbidden: bool = False
-    effect: float = 0.0
 
 
 @frozen(eq=False)
@@ -124,7 +89,7 @@ class Result:
     def passed_through(self) -> tuple[str, ...]:
         """The columns that the rollouts brought."""
         own = {*RESULTS, "verifier_fn", *((CUT_OFF, OUTCOME) if self.has_outcome else ())}
-        return tuple(name for name in self.schema if name not in own and not name.startswith((_CHECK, _SCORE, "info/")))
+        return tuple(name for name in self.schema if name not in own and not name.startswith((CHECK, SCORE, "info/")))
 
     @property
     def numbered(self) -> pl.LazyFrame:
@@ -372,10 +337,9 @@ def _checks(
     schema: pl.Schema, provenance: Mapping[str, Any], name: str
 ) -> tuple[tuple[ScoreColumn, ...], dict[str, str]]:
     """Return the checks of a result, and its labels, each with the name of its check."""
-    verifiers, checks = provenance.get("verifiers", ()), list[ScoreColumn]()
+    verifiers = provenance.get("verifiers", ())
     several = len(verifiers) > 1
-    for verifier, form in zip(verifiers, forms_of(provenance, name) if verifiers else (), strict=True):
-        checks += _recorded_checks(verifier, form, 1 / len(verifiers), several=several)
+    checks = recorded_columns(verifiers, forms_of(provenance, name) if verifiers else ())
     if not checks:
         found = list(_checks_by_columns(schema))
         checks = [replace(check, effect=1 / len(found)) for check in found]
@@ -388,63 +352,11 @@ def _checks(
     return tuple(check for check in checks if check.column in numbers), labels
 
 
-def _recorded_checks(
-    verifier: Mapping[str, Any], form: Mapping[str, Any], share: float, *, several: bool
-) -> Iterator[ScoreColumn]:
-    """Yield what the provenance says of a verifier: its checks, a group before its own; else the verifier itself."""
-    ident, kind, weight = verifier["id"], verifier["kind"], verifier.get("weight")
-    share = share if weight is None else weight
-    weights = {check["id"]: float(check["weight"]) for check in verifier.get("checks", ())}
-    if kind != NATIVE:
-        own = next(iter(weights), "")
-        name = own if kind == FUNCTION or not several else f"{ident}/{own}" if own else ident
-        weight = 1.0 if weight is None else weight
-        column = ScoreColumn(name or ident, _SCORE + ident, ident, ident, kind, weight, coefficient=share)
-        yield replace(column, effect=abs(share))
-        return
-    is_linear = not {"combine", "range"} & {*form}
-    top = form.get("checks", ())
-    is_linear &= not any({"gate", "penalty", "when", "checks"} & {*check} for check in top)
-    total = sum(abs(weights.get(check["id"], 0.0)) for check in top if _role(check) == "weight")
-    nested = [("", 0.0, False, check) for check in top]
-    while nested:
-        group, effect, forbids, check = nested.pop(0)
-        own, role = check["id"], "member" if group else _role(check)
-        weight = weights.get(own, float(check.get("weight", 0.0)))
-        if not group:
-            effect = share * {"gate": 1.0, "penalty": weight}.get(role, abs(weight) / total if total else 0.0)
-        is_forbidden, forbids = forbids, forbids or check.get("negate") is True or check["type"] in _FORBID
-        nested[:0] = [(own, effect, forbids, part) for part in check.get("checks", ())]
-        yield ScoreColumn(
-            f"{ident}/{own}" if several else own,
-            f"{_CHECK}{ident}/{own}",
-            ident,
-            own,
-            check["type"],
-            weight,
-            required=check.get("required", False),
-            coefficient=0.0 if group else share * weight / total if is_linear and total else None,
-            group=group,
-            title=titled(str(check.get("name", "")), str(check.get("description", ""))),
-            role=role,
-            forbids=forbids,
-            is_forbidden=is_forbidden,
-            effect=effect,
-        )
-
-
-_FORBID = ("not_contains", "none_of")
-
-
-def _role(check: Mapping[str, Any]) -> str:
-    return next((role for role in ("gate", "penalty") if role in check), "weight")
-
-
 def _checks_by_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:
     """Yield the checks that the names of columns tell; of ``check/a/b/c``, the verifier is the longest that has a score."""
-    checks: dict[str, list[str]] = {name.removeprefix(_SCORE): [] for name in schema if name.startswith(_SCORE)}
+    checks: dict[str, list[str]] = {name.removeprefix(SCORE): [] for name in schema if name.startswith(SCORE)}
     scores = list(checks)
-    for rest in (name.removeprefix(_CHECK) for name in schema if name.startswith(_CHECK)):
+    for rest in (name.removeprefix(CHECK) for name in schema if name.startswith(CHECK)):
         known = [score for score in scores if rest.startswith(f"{score}/")]
         verifier = max(known, key=len) if known else rest.partition("/")[0]
         checks.setdefault(verifier, []).append(rest)
@@ -452,9 +364,9 @@ def _checks_by_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:
         for rest in own:
             check = rest[len(verifier) + 1 :]
             name = f"{verifier}/{check}" if len(checks) > 1 else check
-            yield ScoreColumn(name, _CHECK + rest, verifier, check)
+            yield ScoreColumn(name, CHECK + rest, verifier, check)
         if not own:
-            yield ScoreColumn(verifier, _SCORE + verifier, verifier, verifier)
+            yield ScoreColumn(verifier, SCORE + verifier, verifier, verifier)
 
 
 def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:

@@ -28,12 +28,13 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.diffing import Diff, changes, charts_of
 from assay.insight.documents import whatif_document
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
-from assay.insight.results import ROW, Result, ScoreColumn, as_data, names_of, open_result
+from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.insight.stats import finite, fixed_mean, fixed_sums
 from assay.loading.formats.reading import batches
 from assay.names import CUT_OFF, FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits, WhatIfOptions, documented
 from assay.scoring.in_memory import engine_errors
+from assay.scoring.score_columns import ScoreColumn
 from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import Share, VerifierSpec, verifier_in_footer

@@ -147,6 +147,7 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any
                 made_by |= run.task_table(source, made_by)
                 made_by |= {"settings": run.settings, "command": run.options["command"], "rows": summary.rows}
                 summary.root = writer.close({**made_by, **taken})
+                summary.verifiers, summary.columns = made_by["verifiers"], list(schema)
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)
 

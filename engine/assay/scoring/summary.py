@@ -200,6 +200,8 @@ class Summary(Displayed):
         earlier: Rows that an earlier run had scored; ``rows`` includes them.
         out: Path of the rewards, or None.
         root: Digest of the content of the rewards, 64 hexadecimal digits; ``""`` if they are not one parquet file.
+        verifiers: What the footer of this file says of the verifiers.
+        columns: Names of the columns of this file.
         skipped: Checks that did not run because their type is unknown, each with the reason.
         errors_allowed: Whether the caller has set a limit on the rows with an error, and the run kept to it.
         gates: The minimums and maximums that the caller asked for, each with whether the run kept to it.
@@ -222,6 +224,8 @@ class Summary(Displayed):
     earlier: int = 0
     out: str | None = None
     root: str = ""
+    verifiers: Sequence[Mapping[str, Any]] = ()
+    columns: Sequence[str] = ()
     skipped: list[str] = field(default_factory=list)
     errors_allowed: bool = False
     gates: list[Gate] = field(default_factory=list)

@@ -9,9 +9,12 @@ from cases import crossed
 from worked_cases import to_try, worked
 
 import assay
-from assay.insight.findings.find import KINDS, found_in_summary
+from assay.insight.findings.facts import Facts, Tally
+from assay.insight.findings.find import KINDS
+from assay.insight.findings.found import OF_COUNTS, found_in_summary
 from assay.insight.findings.limits import LEVELS, MOST_FINDINGS
 from assay.insight.results import open_result, result_of
+from assay.scoring.score_columns import ScoreColumn
 from assay.testing import hostile_texts
 
 
@@ -152,8 +155,15 @@ def test_a_summary_tells_what_its_counts_say(tmp_path):
     pl.DataFrame(rows).write_parquet(tmp_path / "rollouts.parquet")
     for out in (tmp_path / "rewards.parquet", None):
         summary = assay.score_file(tmp_path / "rollouts.parquet", {"id": "v", "checks": [RIGHT, tagged]}, out)
-        titles = [finding.title for finding in found_in_summary(summary, summary.out)]
+        titles = [finding.title for finding in found_in_summary(summary)]
         assert titles == [*(["`tagged` never passes"] if out else []), "5 rows have no reward"]
+
+
+def test_counts_tell_only_some_kinds():
+    usual, always = (ScoreColumn(name, f"check/v/{name}", "v", name, weight=1.0) for name in ("usual", "always"))
+    tallies = [Tally(usual, 0, 900, 400, 50), Tally(always, 1, 900, 0), Tally(usual, 2, 900, 900)]
+    facts = Facts(1_000, 900, tallies, {("usual", ""): 50}, {"the completion is null": 100})
+    assert {kind for kind, findings in KINDS.items() if [*findings(facts)]} == {*OF_COUNTS}
 
 
 STRANGE = {

@@ -8,7 +8,7 @@ from assay.insight import stats
 from assay.insight.findings import texts
 from assay.insight.findings.facts import Tally
 from assay.insight.findings.texts import sample_of
-from assay.insight.results import ScoreColumn
+from assay.scoring.score_columns import ScoreColumn
 
 RIGHT = {"id": "right", "type": "equals", "value": {"column": "answer"}, "on": [{"after": "A:"}]}
 

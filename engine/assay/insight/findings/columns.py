@@ -11,9 +11,10 @@ import polars as pl
 
 from assay.expressions.shared_columns import exactly
 from assay.frozen import frozen
-from assay.insight.results import Result, ScoreColumn
+from assay.insight.results import Result
 from assay.insight.stats import finite
 from assay.names import HIDDEN
+from assay.scoring.score_columns import ScoreColumn
 from assay.thresholds import THRESHOLDS
 
 _AT_ONCE = 1 << 20

@@ -4,15 +4,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from assay.frozen import frozen
 from assay.insight import stats
-from assay.insight.findings.columns import Keys, ResultColumns
 from assay.insight.findings.limits import FEW_ROWS, LIMITS, OF_ONE_MODEL
-from assay.insight.results import ScoreColumn
+from assay.scoring.score_columns import ScoreColumn
+
+if TYPE_CHECKING:  # what the counts of a run say needs no result
+    from assay.insight.findings.columns import Keys, ResultColumns
 
 _ROUNDING = 1e-9
 
@@ -163,7 +165,7 @@ class Facts:
     tallies: Sequence[Tally] = ()
     errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     unscored: Mapping[str, int] = field(default_factory=dict)
-    columns: ResultColumns | None = None
+    columns: "ResultColumns | None" = None
     readings: pl.DataFrame | None = None
     duplicates: pl.DataFrame | None = None
     in_groups: float = 0.0
@@ -171,7 +173,7 @@ class Facts:
     groups: GroupFacts | None = None
     cut_off: pl.Series | None = None
     pairs: Sequence[Mapping[str, Any]] = ()
-    step: Keys | None = None
+    step: "Keys | None" = None
 
     @cached_property
     def models(self) -> list[Any]:

@@ -1,31 +1,27 @@
-"""All findings of a result, and those that the counts of a run tell: each kind by its function, the weightiest first."""
+"""What the findings of a result are made of, and what finds each kind."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from assay.aggregating.outcomes import finds_nothing_expr
-from assay.aggregating.templates import template_expr, templates
+from assay.aggregating.templates import template_expr
 from assay.insight.findings import checks, groups, rollouts
 from assay.insight.findings.columns import Keys, ResultColumns
 from assay.insight.findings.facts import Facts, Tally
-from assay.insight.findings.finding import Finding
-from assay.insight.findings.limits import FEW_ROWS, LIMITS, MOST_FINDINGS
-from assay.insight.results import Result, ScoreColumn, open_result
-from assay.scoring.summary import Summary
+from assay.insight.findings.found import OF_FEW, Kind
+from assay.insight.findings.limits import LIMITS
+from assay.insight.results import Result
+from assay.scoring.score_columns import ScoreColumn
 from assay.steps.subject import NOTHING
 
 if TYPE_CHECKING:
     from assay.insight.findings.texts import Texts
 
-_Kind = Callable[[Facts], Iterator[Finding]]
-
-_OF_FEW: Mapping[str, _Kind] = {"errors": checks.errors, "unscored": checks.unscored}
-KINDS: Mapping[str, _Kind] = {
-    **_OF_FEW,
+KINDS: Mapping[str, Kind] = {
+    **OF_FEW,
     "outlier": checks.outlier,
     "near_miss": checks.near_miss,
     "not_found": checks.not_found,
@@ -41,29 +37,7 @@ KINDS: Mapping[str, _Kind] = {
     "saturated": checks.saturated,
     "redundant": checks.redundant,
 }
-"""What finds each kind; those of few rows need no rates."""
-
-
-def found_in(facts: Facts) -> list[Finding]:
-    """Return the findings, the weightiest first."""
-    kinds = KINDS if facts.scored >= FEW_ROWS else _OF_FEW
-    found = [finding for kind in kinds.values() for finding in kind(facts)] if facts.rows else []
-    return sorted(found, key=lambda finding: finding.order)[:MOST_FINDINGS]
-
-
-def found_in_summary(summary: Summary, written: str | None) -> list[Finding]:
-    """Return the findings that the counts of a run tell, without a look at its rows; of what it has ``written`` only the footer is read."""
-    columns = {check.name: check for check in open_result(written).checks} if written and summary.root else {}
-    tallies = [
-        Tally(columns[check.id], place, check.rows, check.failures, check.errors)
-        for place, check in enumerate(summary.checks)
-        if check.id in columns
-    ]
-    errors = {(tally.check.name, ""): tally.errors for tally in tallies if tally.errors}
-    unscored = Counter[str]()
-    for words, rows in zip(templates(summary.unscored), summary.unscored.values(), strict=True):
-        unscored[words] += rows
-    return found_in(Facts(summary.rows, summary.scored, tallies, errors, unscored))
+"""What finds each kind."""
 
 
 def tally_of(place: int, check: ScoreColumn, scores: pl.Series, columns: ResultColumns) -> Tally:

@@ -16,7 +16,8 @@ from assay.expressions.shared_columns import exactly
 from assay.insight.charts.chart import Chart
 from assay.insight.findings.columns import Keys, ResultColumns, columns_of, score_columns
 from assay.insight.findings.facts import Facts, Tally
-from assay.insight.findings.find import facts_of, found_in, tally_of
+from assay.insight.findings.find import KINDS, facts_of, tally_of
+from assay.insight.findings.found import found_in
 from assay.insight.originals import HOW
 from assay.insight.reports.charts import ChartKind, chart_of
 from assay.insight.reports.document import brief_document, report_document
@@ -36,9 +37,10 @@ from assay.insight.reports.numbers import (
     status_of,
     summary_of,
 )
-from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
+from assay.insight.results import ROW, Result, names_of, open_result
 from assay.insight.whatifs import losses
 from assay.options import PAGE_BYTES, PageOptions, ReportOptions, documented
+from assay.scoring.score_columns import ScoreColumn
 from assay.spec.canonical import forms_of
 from assay.values.plain import json_data
 from assay.writing.documents import Document
@@ -278,7 +280,7 @@ def report(
         summary=summary,
         histogram=histogram_of(columns.reward),
         checks=entries,
-        findings=[finding.as_json() for finding in found_in(facts)],
+        findings=[finding.as_json() for finding in found_in(facts, KINDS)],
         pairs=pairs[:MOST_PAIRS],
         by=values,
         examples=chosen,
