@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -22,7 +22,7 @@ import assay
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
 from assay.functions import registry, request
-from assay.thresholds import EVER, Thresholds, set_to
+from assay.thresholds import EVER, NAMES, set_to
 from harness.draws import FUNCTIONS, function_draws, spec_draws
 from harness.generate import drawn_file, functions_file
 from harness.json_outputs import SPECS as JSON_SPECS
@@ -140,7 +140,7 @@ def _switches() -> Iterator[tuple[str, Callable[[], AbstractContextManager[objec
         if registry.function(name).expr is not None:
             yield f"the twin of {name}", partial(_without_twin, name)
     yield "templates of requests", lambda: mock.patch.object(request, "_read_templates", _no_templates)
-    for name in (field.name for field in fields(Thresholds)):
+    for name in NAMES:
         if name not in SIZES:
             yield f"{name} = 0", partial(set_to, **{name: 0})
         yield f"{name} = ever", partial(set_to, **{name: EVER})

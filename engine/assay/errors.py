@@ -44,13 +44,10 @@ class Abandoned(BaseException):
     """Raised in a thread whose call has exceeded its time limit."""
 
 
-_OPTION = re.compile(
-    r"""\bassay[ ][a-z]+[ ](?:(?![;.][ ])[^\n])*  # a command stays what it is
+_OPTION = r"""\bassay[ ][a-z]+[ ](?:(?![;.][ ])[^\n])*  # a command stays what it is
     |(?<![\w\-"'`./])--(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)
-    (?:[ ](?P<value>(?P<quote>['"]).*?(?P=quote)|[^\s,;)]*[A-Z\d=/%$:_+][^\s,;)]*?(?=[.:]?(?:[\s,;)]|\Z))|replace|strict|none|ray)(?!\w))?""",
-    re.VERBOSE,
-)
-_SUBJECT = re.compile(r"--(?P<name>[a-z][a-z0-9-]*) (?P<value>(?:(?! --|: )[^\n])+)(?=: )")
+    (?:[ ](?P<value>(?P<quote>['"]).*?(?P=quote)|[^\s,;)]*[A-Z\d=/%$:_+][^\s,;)]*?(?=[.:]?(?:[\s,;)]|\Z))|replace|strict|none|ray)(?!\w))?"""
+_SUBJECT = r"--(?P<name>[a-z][a-z0-9-]*) (?P<value>(?:(?! --|: )[^\n])+)(?=: )"
 """An option with any value as the first words of an error, which tells what is wrong with it."""
 
 SWITCHES = (
@@ -94,9 +91,9 @@ KEYWORDS = {
 
 def in_python(message: str) -> str:
     """Return a message with the keywords of functions in place of the flags of commands: ``mapping={"a": "b"}`` for ``--map a=b``."""
-    subject = _SUBJECT.match(message)
+    subject = re.match(_SUBJECT, message)
     start = "" if subject is None else _keyword(subject)
-    return start + _OPTION.sub(_keyword, message[0 if subject is None else subject.end() :])
+    return start + re.sub(_OPTION, _keyword, message[0 if subject is None else subject.end() :], flags=re.VERBOSE)
 
 
 def _keyword(option: re.Match[str]) -> str:

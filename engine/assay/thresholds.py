@@ -11,13 +11,11 @@ part of a verdict's definition.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 
 EVER = sys.maxsize
 """Larger than any size."""
 
 
-@dataclass
 class Thresholds:
     """One field per choice; the default is the fastest value measured.
 
@@ -114,6 +112,9 @@ class Thresholds:
     rows_a_word: int = 8
 
 
+NAMES = (*Thresholds.__annotations__,)
+"""The names of the thresholds."""
+
 THRESHOLDS = Thresholds()
 """The thresholds of this process."""
 
@@ -121,8 +122,7 @@ THRESHOLDS = Thresholds()
 @contextmanager
 def set_to(**values: int) -> Iterator[None]:
     """Set thresholds within a block, in all threads of this process; for tests."""
-    names = {field.name for field in fields(Thresholds)}
-    if unknown := values.keys() - names:
+    if unknown := values.keys() - NAMES:
         raise AttributeError(f"unknown thresholds: {', '.join(sorted(unknown))}")
     before = {name: getattr(THRESHOLDS, name) for name in values}
     vars(THRESHOLDS).update(values)

@@ -265,6 +265,12 @@ def test_a_terminal_sees_progress_and_colour_and_a_pipe_does_not(command):
     assert "scoring " not in said[1]
 
 
+def test_names_between_colons_are_no_pictures():
+    output = io.StringIO()
+    open_console(file=output).print("rows:x:1", markup=False, highlight=False)
+    assert output.getvalue() == "rows:x:1\n"
+
+
 @pytest.mark.parametrize("columns", ["0", "-1", "many"])
 def test_messages_are_seen_on_a_terminal_without_columns(columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)

@@ -6,7 +6,6 @@ import re
 import warnings
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import fields
 from datetime import date
 from functools import partial
 
@@ -21,7 +20,7 @@ from assay.compiling.verifiers import on_row
 from assay.functions import registry as fns
 from assay.scoring.reference import score_rows
 from assay.testing import hostile_texts
-from assay.thresholds import EVER, Thresholds, set_to
+from assay.thresholds import EVER, NAMES, set_to
 
 READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "small_group", "groups_at_once")
 """Thresholds that files are read by, which ``fuzz_neighbours`` sets …"""
@@ -29,7 +28,7 @@ READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "sm
 INSIGHT = ("grouped_rows",)
 """… and that results are; all others are those of scoring."""
 
-SCORING = tuple(field.name for field in fields(Thresholds) if field.name not in (*READING, *INSIGHT))
+SCORING = tuple(name for name in NAMES if name not in (*READING, *INSIGHT))
 SIDES = (0, 1, EVER)
 KEYS = ("a", "b", "city", "urgency", "ä", "a b", "required", "")
 WORDS = (

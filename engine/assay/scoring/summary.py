@@ -4,8 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -31,6 +30,9 @@ from assay.system.quantities import RowLimit
 from assay.writing.documents import Document, Lines, Table, with_names
 from assay.writing.notebooks import Displayed
 from assay.writing.numbers import count, interval, number, percent, speed
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
 _TEMPLATES, _EXAMPLES, _REASON_WIDTH = 3, 3, 70
@@ -74,11 +76,11 @@ class Gate:
         return {name: getattr(self, name) for name in ("option", "limit", "value", "met")}
 
 
-def pass_rate_gate(least: Fraction, passed: int, scored: int, unscored: int = 0) -> Gate:
+def pass_rate_gate(least: "Fraction", passed: int, scored: int, unscored: int = 0) -> Gate:
     """Compare the share of the rows that passed with a minimum, without rounding; ``unscored`` rows count as not passing."""
     rows = scored + unscored
     value = passed / rows if scored else None
-    met = scored > 0 and Fraction(passed, rows) >= least
+    met = scored > 0 and passed >= least * rows
     others = f", {unscored:,} unscored" if unscored else ""
     reached = (
         "no row is scored" if value is None else f"{passed:,} of {rows:,} rows passed ({100 * value:.6g}%){others}"

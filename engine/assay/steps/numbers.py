@@ -6,6 +6,7 @@ The pattern names every character that it accepts, so the linear engine finds th
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Literal
 
 import polars as pl
@@ -25,8 +26,7 @@ NUMBER_VALUE = (
 NUMBER = f"{_BEFORE}(?:{NUMBER_VALUE})"
 """A number and the character before it, in either engine; a text begins as if after a space."""
 
-_NUMBER = re.compile(NUMBER)
-_ALONE = re.compile(rf"\s*({NUMBER_VALUE})[ \u00a0\u202f]?[%€$£¥]?\.?\s*")
+_ALONE = rf"\s*({NUMBER_VALUE})[ \u00a0\u202f]?[%€$£¥]?\.?\s*"
 """A number with what may stand beside it in a gold: ``50%``, ``5 €``, ``1,000.``."""
 _LARGE_EXPONENT = r"[eE]\+?[0-9]{3}"
 _LONGEST_FINITE = 200
@@ -34,6 +34,9 @@ _LONGEST_FINITE = 200
 _ONLY_VALUE = str.maketrans({**dict.fromkeys(",$€£¥"), "\u2212": "-"})
 _DECIMAL = r"\A[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\z"
 """What Polars casts as ``float()`` does; this also reads digits of other scripts, underscores and blanks around."""
+
+
+_compiled = cache(re.compile)  # at first use: most runs import this module for ``number_value``
 
 
 def number_value(text: str) -> float | None:
@@ -51,7 +54,7 @@ def number_value(text: str) -> float | None:
 def gold_number(text: str) -> float | None:
     """Return the value of a text that is a number and nothing else: ``50%`` is 50.0; None if it is no finite number."""
     value = number_value(text)
-    match = _ALONE.fullmatch(text) if value is None else None
+    match = _compiled(_ALONE).fullmatch(text) if value is None else None
     return value if match is None else number_value(match[1])
 
 
@@ -88,7 +91,7 @@ def _number_values(texts: pl.Series) -> pl.Series:
 
 def numbers_in(text: str) -> Iterator[tuple[Place, float]]:
     """Yield where the numbers of a text begin and end, and their values, from the left; none beyond the greatest float."""
-    for match in _NUMBER.finditer(f" {text}"):
+    for match in _compiled(NUMBER).finditer(f" {text}"):
         if (value := number_value(match[0][1:])) is not None:
             start, end = match.span()
             yield (start, end - 1), value
@@ -148,9 +151,9 @@ class NumberStep(Step):
     def row(self, text: str) -> str | None:
         padded = f" {text}"
         if self.params.at == "first":
-            numbers: Iterable[str] = (match[0] for match in _NUMBER.finditer(padded))
+            numbers: Iterable[str] = (match[0] for match in _compiled(NUMBER).finditer(padded))
         else:
-            numbers = reversed(_NUMBER.findall(padded))
+            numbers = reversed(_compiled(NUMBER).findall(padded))
         return next((number[1:] for number in numbers if _is_finite(number[1:])), None)
 
     def begins(self, text: str) -> int:
@@ -179,7 +182,7 @@ class Numbers(Step):
     )
 
     def row(self, text: str) -> list[str] | None:
-        return [number[1:] for number in _NUMBER.findall(f" {text}") if _is_finite(number[1:])] or None
+        return [number[1:] for number in _compiled(NUMBER).findall(f" {text}") if _is_finite(number[1:])] or None
 
     def placed(self, given: PlacedText) -> list[PlacedText] | None:
         return [given.cut(*place) for place, _ in numbers_in(given.text)] or None

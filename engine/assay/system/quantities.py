@@ -1,9 +1,12 @@
 """Sizes, shares, and numbers of rows, as people write them."""
 
 import re
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
 _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
@@ -21,8 +24,10 @@ def read_size(option: str, value: int | str) -> int:
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
-def read_share(option: str, value: float | str | Fraction) -> Fraction:
+def read_share(option: str, value: "float | str | Fraction") -> "Fraction":
     """Parse a share: ``80%``, ``0.8``; exactly, as it is written."""
+    from fractions import Fraction  # few runs have a share
+
     if isinstance(value, Fraction):
         return value
     match = _SHARE.fullmatch(str(value))

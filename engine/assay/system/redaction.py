@@ -9,17 +9,19 @@ _HIDDEN = "***"
 _SHORTEST = 4
 """Fewest characters of a secret; hiding shorter values would hide every `1` in a message."""
 
-_PLAIN = re.compile(r"(?:true|false|[\d.]+|[\d.]+m?s)\Z", re.IGNORECASE)
+# the patterns are compiled when a text has a URL or a run has storage options: few do
+_PLAIN = r"(?i)(?:true|false|[\d.]+|[\d.]+m?s)\Z"
 """Option values that are not secrets."""
 
-_SCHEME = re.compile(r"\b[a-z][a-z0-9+.-]*", re.IGNORECASE)
-_IN_SCHEME = re.compile(r"[a-z0-9+.-]", re.IGNORECASE)
+_SCHEME = r"\b[a-z][a-z0-9+.-]*"
+_IN_SCHEME = r"(?i)[a-z0-9+.-]"
 _MARK = "://"
-_AFTER_SCHEME = re.compile(r"://(?:(?P<user>[^\s/?#'\"]*)@)?(?P<path>[^\s?#'\"]*)(?P<query>[?#][^\s'\"]*)?")
-_URL = re.compile(rf"(?P<scheme>{_SCHEME.pattern}){_AFTER_SCHEME.pattern}", re.IGNORECASE)
+_AFTER_SCHEME = r"://(?:(?P<user>[^\s/?#'\"]*)@)?(?P<path>[^\s?#'\"]*)(?P<query>[?#][^\s'\"]*)?"
+_URL = rf"(?i)(?P<scheme>{_SCHEME}){_AFTER_SCHEME}"
 """A URL; in a long text, use ``_urls``, because every part of a word with dots may begin one."""
 
-_SECRET_NAMES = re.compile(r"(?:AWS|GOOGLE|AZURE|HF|HUGGING).*(?:KEY|SECRET|TOKEN|PASSWORD|SAS)", re.IGNORECASE)
+_VARIABLES = r"(?i)(?:AWS|GOOGLE|AZURE|HF|HUGGING).*(?:KEY|SECRET|TOKEN|PASSWORD|SAS)"
+"""Variables of the environment whose values are secrets."""
 _OPTION = "--storage-option"
 
 
@@ -39,9 +41,10 @@ def _urls(text: str) -> Iterator[tuple[int, str, re.Match[str]]]:
     at = text.find(_MARK)
     while at >= 0:
         first = at
-        while first > end and _IN_SCHEME.match(text, first - 1):
+        while first > end and re.compile(_IN_SCHEME).match(text, first - 1):
             first -= 1
-        scheme, rest = _SCHEME.search(text, first, at), _AFTER_SCHEME.match(text, at)
+        scheme = re.compile(_SCHEME, re.IGNORECASE).search(text, first, at)
+        rest = re.compile(_AFTER_SCHEME).match(text, at)
         if scheme is not None and rest is not None:
             yield scheme.start(), scheme.group(), rest
             end = rest.end()
@@ -59,15 +62,15 @@ def _redacted_url(scheme: str, user: str | None, path: str, query: str | None) -
 
 def secrets_of(urls: Iterable[str], options: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the secrets of URLs, storage options and the environment, with their replacements."""
-    words = [value for name, value in os.environ.items() if _SECRET_NAMES.match(name)]
+    words = [value for name, value in os.environ.items() if re.match(_VARIABLES, name)]
     words += map(str, (options or {}).values())
     for url in urls:
-        match = _URL.match(url)
+        match = re.match(_URL, url)
         if match and _redacted_url(*match.group("scheme", "user", "path", "query")) != url:
             user, query = match.group("user") or "", (match.group("query") or "")[1:]
             parts = [part.partition("=")[2] or part for part in query.split("&")]
             words += [user, *user.split(":", 1), query, *parts]
-    hidden = {word for word in words if len(word) >= _SHORTEST and not _PLAIN.match(word)}
+    hidden = {word for word in words if len(word) >= _SHORTEST and not re.match(_PLAIN, word)}
     return {form: _HIDDEN for word in hidden for form in (word, quote(word, safe=""), quote_plus(word), unquote(word))}
 
 

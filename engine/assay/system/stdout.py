@@ -98,10 +98,10 @@ def open_streams() -> None:
 
 
 def open_console(**options: Any) -> "Console":
-    """A console, as wide as the terminal; of one that says it has no columns (``COLUMNS=0``) nothing would be seen."""
+    """A console that shows texts as they are, as wide as the terminal; of one that says it has no columns (``COLUMNS=0``) nothing would be seen."""
     from rich.console import Console
 
-    console = Console(**options)
+    console = Console(emoji=False, **options)
     if console.width < 1:
         console.width = 80
     return console

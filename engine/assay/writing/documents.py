@@ -1,6 +1,5 @@
 """Small documents of tables and texts, as Markdown and as one HTML file that runs nothing and loads nothing."""
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -140,7 +139,9 @@ def _as_markdown(block: Lines | Table | Quote) -> str:
 
 
 def _safe(text: str, *, lines: bool = False) -> str:
-    return html.escape(printable(text, lines=lines))
+    from html import escape  # with all entities; a terminal needs none
+
+    return escape(printable(text, lines=lines))
 
 
 def _as_html(block: Lines | Table | Quote, most: int | None) -> str:
