@@ -208,8 +208,9 @@ def _matcher(items: Any, flags: int) -> re.Pattern[str]:
     state = sre_parser.State()
     state.flags = flags
     state.str = ""
-    node = sre_parser.SubPattern(state, [(sre.IN, list(items))])
-    runs = sre_parser.SubPattern(state, [(sre.MAX_REPEAT, (1, sre.MAXREPEAT, node))])
+    member = (sre.IN, list(items))
+    more = (sre.MAX_REPEAT, (0, sre.MAXREPEAT, sre_parser.SubPattern(state, [member])))
+    runs = sre_parser.SubPattern(state, [member, more])  # not one repeat: ``re`` skips faster to a pattern that begins with a class
     pattern: re.Pattern[str] = sre_compiler.compile(runs, flags)
     return pattern
 
@@ -219,8 +220,8 @@ def _category(category: Any, flags: int) -> Ranges:
     r"""Return the code points that ``\d``, ``\W`` and the like accept; tests every code point that may be in one."""
     if category in _NEGATED:
         return all_but(_category(_NEGATED[category], flags))
-    scalars = SCALARS(_ENDS[category])
-    spans = (match.span() for match in _matcher([(sre.CATEGORY, category)], flags).finditer(scalars))
+    scalars, end = SCALARS(BEYOND_LETTERS), _ENDS[category] - len(_SURROGATES)
+    spans = (match.span() for match in _matcher([(sre.CATEGORY, category)], flags).finditer(scalars, 0, end))
     return joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
 
 
