@@ -210,7 +210,8 @@ def _matcher(items: Any, flags: int) -> re.Pattern[str]:
     state.str = ""
     member = (sre.IN, list(items))
     more = (sre.MAX_REPEAT, (0, sre.MAXREPEAT, sre_parser.SubPattern(state, [member])))
-    runs = sre_parser.SubPattern(state, [member, more])  # not one repeat: ``re`` skips faster to a pattern that begins with a class
+    # not one repeat: ``re`` skips faster to a pattern that begins with a class
+    runs = sre_parser.SubPattern(state, [member, more])
     pattern: re.Pattern[str] = sre_compiler.compile(runs, flags)
     return pattern
 
