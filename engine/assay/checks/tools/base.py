@@ -12,8 +12,8 @@ from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.shared_columns import rowwise
 from assay.steps.base import Step
 from assay.steps.sources import CallSource, Scope, Source
-from assay.steps.tool_calls.calls import Call, calls_text, read_calls
-from assay.steps.tool_calls.text import FORMAT, Format, calls_in_text
+from assay.steps.tool_calls.calls import Call, read_calls
+from assay.steps.tool_calls.text import FORMAT, Format, calls_text_in
 from assay.values.params import Params
 
 
@@ -41,7 +41,7 @@ class ReadCalls(Step):
     params: ReadCallsParams
 
     def row(self, text: str) -> str:
-        return calls_text(calls_in_text(text, self.params.form))
+        return calls_text_in(text, self.params.form)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         return rowwise(texts, self.row, pl.String, distinct=True)

@@ -7,10 +7,11 @@ argument that may be absent has ``""`` among its values.
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import repeat
 from operator import eq
 from typing import Any
 
-from assay.checks.tools.equality import ABSENT, ArgumentDifference, alike, shown
+from assay.checks.tools.equality import ABSENT, OPTIONAL, ArgumentDifference, alike
 
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a string"),
@@ -28,8 +29,6 @@ _UNKNOWN: tuple[None, str] = (None, "a value")
 _ATOMS = (str, int, float, bool)
 """Types of which a value is allowed if it is written as one of the allowed."""
 _IGNORED = re.compile(r"[ ,./\-_*^]")
-_OPTIONAL = ""
-"""Among the values that are allowed: the argument may be absent."""
 
 
 def bfcl_difference(
@@ -51,22 +50,24 @@ def bfcl_difference(
             continue
         if name not in properties or name not in expected:
             return ArgumentDifference(name, value, ABSENT)
-        if (kind := _misfit(value, properties[name], _allowed(expected[name]))) is not None:
-            return ArgumentDifference(name, value, expected[name], kind)
+        allowed = expected[name]
+        kind = _misfit(value, properties[name], allowed if isinstance(allowed, list) else ())
+        if kind is not None:
+            return ArgumentDifference(name, value, allowed, kind)
     for name, values in expected.items():
-        if name not in got and name not in ignored and _OPTIONAL not in _texts(_allowed(values)):
+        if name not in got and name not in ignored and OPTIONAL not in _texts(_allowed(values)):
             return _absent(name, expected)
     return None
 
 
 def _absent(name: str, expected: Mapping[str, Any]) -> ArgumentDifference:
-    return ArgumentDifference(
-        name, ABSENT, ABSENT, _any_of(_allowed(expected[name])) if name in expected else "a value"
-    )
+    return ArgumentDifference(name, ABSENT, ABSENT, _allowed(expected[name]) if name in expected else "a value")
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _kind(doc: Any) -> tuple[type | None, str]:
+    """Return the type that a schema declares, and its words."""
+    declared = doc.get("type") if isinstance(doc, dict) else None
+    return _TYPES.get(declared, _UNKNOWN) if type(declared) is str else _UNKNOWN
 
 
 def _allowed(values: Any) -> Sequence[Any]:
@@ -77,18 +78,15 @@ def _texts(values: Sequence[Any]) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
-def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
-    """Return what a value should be, in words; None if it is allowed."""
-    doc = _mapping(doc)
-    declared = doc.get("type")
-    kind, words = _TYPES.get(declared, _UNKNOWN) if type(declared) is str else _UNKNOWN
+def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | Sequence[Any] | None:
+    """Return what a value should be: a type in words, or one of those that are allowed; None if it is."""
+    kind, words = _kind(doc)
     if type(value) is kind and kind in _ATOMS and value in allowed:
         return None
     if kind is float and type(value) is int:
         with suppress(OverflowError):
             value = float(value)
-    items = _mapping(doc.get("items")).get("type") if kind is list else None
-    item_kind = _TYPES.get(items, (None, ""))[0] if isinstance(items, str) else None
+    item_kind = _kind(doc.get("items"))[0] if kind is list else None
     if item_kind is str and type(value) is list and {str}.issuperset(map(type, value)) and value in allowed:
         return None
     if type(value) is kind and (item_kind is None or _has_items(value, item_kind, allowed)):
@@ -96,19 +94,12 @@ def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
     elif type(value) is not kind and type(value) is _first_type(allowed):
         fits = _is_among(value, allowed)
     else:
-        return words if type(value) is not kind else _any_of(allowed)
-    return None if fits else _any_of(allowed)
-
-
-def _any_of(allowed: Sequence[Any]) -> str:
-    values = [value for value in allowed if value != _OPTIONAL or type(value) is not str]
-    if not values:
-        return "no such argument"
-    return shown(values[0]) if len(values) == 1 else f"one of {shown(values)}"
+        return words if type(value) is not kind else allowed
+    return None if fits else allowed
 
 
 def _first_type(allowed: Sequence[Any]) -> type | None:
-    return next((type(value) for value in allowed if not (type(value) is str and value == _OPTIONAL)), None)
+    return next((type(value) for value in allowed if not (type(value) is str and value == OPTIONAL)), None)
 
 
 def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
@@ -123,7 +114,7 @@ def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
 
 def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]) -> bool:
     if kind is dict:
-        return any(_object_fits(value, other) for other in allowed)
+        return any(map(_object_fits, repeat(value), allowed))
     if kind is list and item_kind is dict:
         lists = [[] if isinstance(other, str) and not other else other for other in allowed]
         return any(
@@ -149,9 +140,15 @@ def _object_fits(value: Any, allowed: Any) -> bool:
     if not (isinstance(value, dict) and isinstance(allowed, dict)):
         return False
     for key, inner in value.items():
-        if key not in allowed or not _is_among(_plain(inner), [_plain(other) for other in _allowed(allowed[key])]):
+        if key not in allowed:
             return False
-    return all(key in value or _OPTIONAL in _texts(_allowed(values)) for key, values in allowed.items())
+        values = _allowed(allowed[key])
+        is_written = type(inner) in _ATOMS and inner in values
+        if not is_written and not _is_among(_plain(inner), [*map(_plain, values)]):
+            return False
+    return value.keys() == allowed.keys() or all(
+        key in value or OPTIONAL in _texts(_allowed(values)) for key, values in allowed.items()
+    )
 
 
 def _is_among(value: Any, allowed: Sequence[Any]) -> bool:

@@ -1,20 +1,21 @@
 """Whether arguments of calls equal those that are expected, and how calls are shown in reasons."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import clipped, printable
+from assay.expressions.json import dumps
 
 ABSENT = object()
 """In place of an argument that is not there."""
 
 _ATOMS = frozenset((str, int, float, bool, type(None)))
-_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _SHOWN = 60
 """Maximum characters of a value in a reason."""
 _NAMES = 5
 """Maximum names in a reason."""
+OPTIONAL = ""
+"""Among the values that are allowed: the argument may be absent."""
 
 
 class ArgumentDifference(NamedTuple):
@@ -23,24 +24,33 @@ class ArgumentDifference(NamedTuple):
     argument: str
     got: Any
     expected: Any
-    kind: str = ""
-    """What is expected, in words, where it is no value."""
+    kind: str | Sequence[Any] | None = None
+    """What is expected where it is no value: in words, or the values that are allowed."""
 
     def __str__(self) -> str:
-        name = name_text(self.argument)
-        expected = self.kind or shown(self.expected)
-        if self.got is ABSENT:
-            return f"{name} is missing, expected {expected}"
-        if self.expected is ABSENT and not self.kind:
-            return f"{name} is {shown(self.got)}, expected no such argument"
-        return f"{name} is {shown(self.got)}, expected {expected}"
+        got = "missing" if self.got is ABSENT else shown(self.got)
+        return f"{name_text(self.argument)} is {got}, expected {self._wanted()}"
+
+    def _wanted(self) -> str:
+        if isinstance(self.kind, str):
+            return self.kind
+        if self.kind is None:
+            return "no such argument" if self.expected is ABSENT else shown(self.expected)
+        values = [value for value in self.kind if value != OPTIONAL or type(value) is not str]
+        if not values:
+            return "no such argument"
+        return shown(values[0]) if len(values) == 1 else f"one of {shown(values)}"
 
 
 def equal(left: Any, right: Any) -> bool:
     """Return whether two JSON values are equal: 1 and 1.0 are, true and 1 are not, the order of keys does not matter."""
-    return alike(
-        left, right, lambda one, other: isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
-    )
+    if type(left) is type(right) and type(left) in _ATOMS:
+        return bool(left == right)
+    return alike(left, right, _same)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
 def alike(left: Any, right: Any, same: Callable[[Any, Any], bool]) -> bool:
@@ -71,14 +81,16 @@ def difference(got: Mapping[str, Any], expected: Mapping[str, Any], *, subset: b
             return ArgumentDifference(name, ABSENT, value)
         if not equal(got[name], value):
             return ArgumentDifference(name, got[name], value)
-    extra = None if subset else next((name for name in got if name not in expected), None)
-    return None if extra is None else ArgumentDifference(extra, got[extra], ABSENT)
+    if subset or got.keys() <= expected.keys():
+        return None
+    extra = next(name for name in got if name not in expected)
+    return ArgumentDifference(extra, got[extra], ABSENT)
 
 
 def shown(value: Any) -> str:
     """Return a JSON value for reasons: on one line, cut to 60 characters."""
     try:
-        text = _ENCODER.encode(value)
+        text = dumps(value)
     except RecursionError:
         return "a value that is nested deeply"
     return printable(clipped(text, _SHOWN))

@@ -1,9 +1,9 @@
 """The check type tool_calls: the calls that a task expects."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -20,6 +20,7 @@ from assay.values.references import OF_ROW
 MAX_COMPARISONS = 1_000_000
 """Maximum pairs of a call and an expected call with its name."""
 
+_NOTHING = frozenset[str]()
 _Comparison = Literal["exact", "subset", "bfcl", "ignore"]
 
 
@@ -76,6 +77,10 @@ class ToolCallsParams(CallsParams):
         if defaults and how not in ("exact", "subset"):
             raise ValueError(f"they belong to `arguments: exact` and `subset`, not to `{how}`")
         return defaults
+
+
+_Whys = dict[int, ArgumentDifference | None]
+"""Why calls do not match an expected call, by their places; None of a call whose arguments are no object."""
 
 
 class _Matching(NamedTuple):
@@ -160,17 +165,32 @@ class ToolCalls(CallsCheck):
 
     def judge_calls(self, calls: list[Call], gold: tuple[ExpectedCall, ...]) -> tuple[float, str]:
         if self.params.arguments == "bfcl":
-            unknown = [call.name for call in gold if self.same_name(call.name) not in self._docs]
+            docs = self._docs
+            unknown = [call.name for call in gold if call.name not in docs and self.same_name(call.name) not in docs]
             if unknown:
                 raise ValueError(f"`tools` has no function {listed_names(unknown)}, which is expected")
-        is_share = self.params.score == "share"
-        if len(calls) != len(gold) and not is_share and len(calls) * len(gold) > MAX_COMPARISONS:
+        is_share, first, whys = self.params.score == "share", 0, None
+        if len(calls) * len(gold) <= MAX_COMPARISONS:
+            first, whys = self._in_order(calls, gold)
+        elif len(calls) != len(gold) and not is_share:
             return 0.0, _numbers(calls, gold)
-        matching = self._matching(calls, gold)
+        if first == len(calls) == len(gold):
+            return 1.0, ""
+        matching = self._matching(calls, gold, first, whys)
         most = max(len(calls), len(gold))
         if matching.matched == most:
             return 1.0, ""
         return (matching.matched / most if is_share else 0.0), _reason(calls, gold, matching)
+
+    def _in_order(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> tuple[int, _Whys]:
+        """Return how many of the first calls match the expected call at their place, as nearly all right ones do, and why the next does not."""
+        for at, (call, expected) in enumerate(zip(calls, gold)):  # noqa: B905  (up to the shorter)
+            if call["name"] != expected.name and self.same_name(call["name"]) != self.same_name(expected.name):
+                return at, {}
+            fits, why = self._compare(call, expected)
+            if not fits:
+                return at, {at: why}
+        return min(len(calls), len(gold)), {}
 
     @cached_property
     def _docs(self) -> Mapping[str, dict[str, Any]]:
@@ -179,43 +199,49 @@ class ToolCalls(CallsCheck):
             docs.setdefault(self.same_name(name), schema)
         return docs
 
-    def _places(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> tuple[list[str], list[list[int]]]:
-        """Return the name of each expected call, and the places of the calls that may match it."""
-        names, called = [call.name for call in gold], [call["name"] for call in calls]
+    def _places(self, calls: Sequence[Call], gold: Sequence[ExpectedCall], first: int) -> list[list[int]]:
+        """Return for each expected call, from the first on, the places of the calls that may match it."""
+        names, called = [call.name for call in gold[first:]], [call["name"] for call in calls[first:]]
         if self.params.dots != "keep":
             names, called = [*map(self.same_name, names)], [*map(self.same_name, called)]
         if self.params.order == "same":
-            return names, [[at] if at < len(calls) and called[at] == name else [] for at, name in enumerate(names)]
-        by_name: dict[str, list[int]] = defaultdict(list)
-        for at, name in enumerate(called):
+            pairs = zip_longest(names, called[: len(names)])
+            return [[at] if own == name else [] for at, (name, own) in enumerate(pairs, first)]
+        by_name: dict[str, list[int]] = {}
+        for at, name in enumerate(called, first):
             if isinstance(name, str):
-                by_name[name].append(at)
-        free = [by_name[name] for name in names]
-        if sum(map(len, free)) > MAX_COMPARISONS:
+                by_name.setdefault(name, []).append(at)
+        places = [by_name.get(name, []) for name in names]
+        if len(calls) * len(gold) > MAX_COMPARISONS and sum(map(len, places)) > MAX_COMPARISONS:
             raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
-        return names, free
+        return places
 
-    def _matching(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
-        names, free = self._places(calls, gold)
-        used, missing = set[int](), None
-        differences: dict[int, ArgumentDifference | None] = {}
-        for number, (places, name, expected) in enumerate(zip(free, names, gold, strict=True)):
-            whys: dict[int, ArgumentDifference | None] = {}
+    def _matching(
+        self, calls: Sequence[Call], gold: Sequence[ExpectedCall], first: int = 0, whys: _Whys | None = None
+    ) -> _Matching:
+        """Return which calls match; the first are known to match in order, and why some calls do not match the expected call after them."""
+        if whys and first + 1 == len(calls) == len(gold):  # the last two, which do not match
+            return _Matching(first, gold[first], (first, whys[first]), calls[first])
+        rest = dict(enumerate(calls[first:], first))
+        missing = nearest = None
+        for places, expected in zip(self._places(calls, gold, first), gold[first:], strict=True):
+            whys = whys or {}
             for at in places:
-                fits, whys[at] = self._compare(calls[at], name, expected)
+                if at in whys:
+                    continue
+                fits, whys[at] = self._compare(calls[at], expected)
                 if fits:
                     places.remove(at)
-                    used.add(at)
+                    del rest[at]
                     break
             else:
                 if missing is None:
-                    missing, differences = number, whys
-        extra = next((call for at, call in enumerate(calls) if at not in used), None)
-        if missing is None:
-            return _Matching(len(used), None, None, extra)
-        nearest = next(iter(free[missing]), None)  # those after it may have taken others
-        why = None if nearest is None else (nearest, differences[nearest])
-        return _Matching(len(used), gold[missing], why, extra)
+                    missing, nearest, differences = expected, places, whys
+            whys = None
+        matched, extra = len(calls) - len(rest), next(iter(rest.values()), None)
+        if not nearest:  # those after it may have taken others
+            return _Matching(matched, missing, None, extra)
+        return _Matching(matched, missing, (nearest[0], differences[nearest[0]]), extra)
 
     def mismatch(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> tuple[int, list[str]] | None:
         """Return where the first free call stands that has the name of the first expected call which none matches, and what differs.
@@ -231,31 +257,31 @@ class ToolCalls(CallsCheck):
             names.append(why.argument)
             params = self.params.model_copy(update={"ignore": [*self.params.ignore, *names]})
             rest = ToolCalls(params)
-            why = rest._compare(calls[at], rest.same_name(matching.missing.name), matching.missing)[1]
+            why = rest._compare(calls[at], matching.missing)[1]
         return at, names
 
-    def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, ArgumentDifference | None]:
-        got = call["arguments"]
+    def _compare(self, call: Call, expected: ExpectedCall) -> tuple[bool, ArgumentDifference | None]:
+        got, wanted = call["arguments"], expected.arguments
         if not isinstance(got, dict):
             return False, None
-        how = self.params.arguments
+        params = self.params
+        how = params.arguments
         if how == "ignore":
             return True, None
+        name = self.same_name(expected.name)
+        ignored = frozenset(self._of(name, dict.fromkeys(params.ignore))) if params.ignore else _NOTHING
         if how == "bfcl":
-            ignored = frozenset(self._of(name, dict.fromkeys(self.params.ignore)) if self.params.ignore else ())
-            why = bfcl_difference(got, expected.arguments, self._docs[name], ignored)
-        else:
-            actual, other = (self._counting(name, arguments) for arguments in (got, expected.arguments))
-            why = difference(actual, other, subset=how == "subset")
+            why = bfcl_difference(got, wanted, self._docs[name], ignored)
+            return why is None, why
+        if params.defaults:
+            defaults = self._of(name, params.defaults)
+            got, wanted = {**defaults, **got}, {**defaults, **wanted}
+        if ignored:
+            got, wanted = (
+                {key: value for key, value in arguments.items() if key not in ignored} for arguments in (got, wanted)
+            )
+        why = difference(got, wanted, subset=how == "subset")
         return why is None, why
-
-    def _counting(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self.params.defaults:
-            arguments = {**self._of(name, self.params.defaults), **arguments}
-        if self.params.ignore:
-            ignored = self._of(name, dict.fromkeys(self.params.ignore))
-            return {key: value for key, value in arguments.items() if key not in ignored}
-        return arguments
 
     def _of(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         owners = {key: key.rpartition(".") for key in fields}

@@ -5,12 +5,11 @@ A call is ``{"name": …, "arguments": …}``, with arguments as they are given:
 expects.
 """
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.expressions.json import MAX_DEPTH, NOT_JSON, loads, mended, nesting, too_deep
+from assay.expressions.json import MAX_DEPTH, NOT_JSON, dumps, loads, mended, nesting, too_deep
 
 Call = dict[str, Any]
 """A call: ``name`` and ``arguments``."""
@@ -23,7 +22,6 @@ _FIELDS = {"name", "arguments"}
 _OWN_TYPES = ("function_call", "tool_use", "tool_call")
 _ROLES = (None, "assistant", "model")
 """Roles of messages that may have calls; items of the Responses API have none."""
-_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _DEEP = "nested too deeply"
 _LIST_AND_CALL = 2
 """Brackets around the arguments of a call in a list."""
@@ -56,6 +54,17 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
 def bare_call(value: Mapping[str, Any]) -> list[Call]:
     """Return the call that an object is without any sign of it but its fields: a name, and nothing else but arguments."""
     return requested_call(value) if isinstance(value.get("name"), str) and value.keys() <= _BESIDE else []
+
+
+def is_call(value: Any) -> bool:
+    """Return whether a JSON value is a call as it stands, as most are that models write: it needs no other form."""
+    return (
+        type(value) is dict
+        and value.keys() == _FIELDS
+        and type(value["name"]) is str
+        and value["name"] != ""
+        and value["arguments"] is not None
+    )
 
 
 def _own_call(item: Mapping[str, Any]) -> list[Call]:
@@ -131,7 +140,7 @@ def _is_shallow(call: Call) -> bool:
 def _dumped(value: Any) -> str | None:
     """Return JSON text; None for a value that has none, whatever the depth of the caller's stack."""
     try:
-        return _ENCODER.encode(value)
+        return dumps(value)
     except (TypeError, ValueError):
         return None
     except RecursionError:
@@ -144,6 +153,6 @@ def _dumped(value: Any) -> str | None:
 
 def _dump_into(value: Any, texts: list[str | None]) -> None:
     try:
-        texts[0] = _ENCODER.encode(value)
+        texts[0] = dumps(value)
     except (TypeError, ValueError, RecursionError):
         return

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from assay.expressions.json import NOT_JSON, loads
-from assay.steps.tool_calls.calls import Call, bare_call, calls_of, is_assistant, requested_call
+from assay.expressions.json import NOT_JSON, loads, quick_loads
+from assay.steps.tool_calls.calls import Call, bare_call, calls_of, calls_text, is_assistant, is_call, requested_call
 from assay.values.references import as_list
 
 Format = Literal["any", "json", "tags", "python"]
@@ -35,6 +35,15 @@ def calls_in_text(text: str, form: Format = "any") -> list[Call]:
     from assay.steps.tool_calls.python import calls_in_python
 
     return calls_in_python(text)
+
+
+def calls_text_in(text: str, form: Format = "any") -> str:
+    """Return ``calls_text`` of these calls, or the text of calls in tags as it is, which ``read_calls`` reads as the same calls."""
+    if form == "tags" or (form == "any" and _OPEN in text):
+        written = [*map(str.strip, _tagged(text))]
+        if all(map(is_call, map(quick_loads, written))):
+            return f"[{','.join(written)}]"
+    return calls_text(calls_in_text(text, form))
 
 
 def _tagged(text: str) -> Iterator[str]:
