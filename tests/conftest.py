@@ -23,6 +23,7 @@ if not LONG and os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 gc.disable()  # while tests are collected: whatever is made then stays
+gc.set_threshold(50_000, 20, 20)  # what tests make is small, and mostly gone without a search for circles
 
 import assay  # noqa: E402
 from assay import testing  # noqa: E402
@@ -62,6 +63,18 @@ def clock(monkeypatch):
 def pytest_make_parametrize_id(val):
     """A long text is no name: one of 100 MB would be sent to every process of the suite."""
     return f"{val[:40]}…{len(val)}" if isinstance(val, str) and len(val) > 80 else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of a file run in one process, unless a group of theirs has its own: fixtures of the file and caches are made once."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class FileScheduling(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            return super()._split_scope(nodeid).partition("::")[0]
+
+    return FileScheduling(config, log) if config.option.dist == "loadgroup" else None
 
 
 def pytest_collection_finish():

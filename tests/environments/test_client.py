@@ -7,15 +7,16 @@ import threading
 from collections import Counter
 from types import SimpleNamespace
 
-import openai
 import pytest
 from loopback import Loopback, client_of, drop, echo, garbage, refuse, say
+from real_packages import Later
 from waiting import PATIENCE
 
 import assay
 from assay.environments import client
 from assay.environments.client import OVERLONG, AttributeDict, NotACompletion, Retries, ask, gather
 
+openai = Later("openai")
 ROWS = [{"question": f"say {number}", "answer": f"say {number}"} for number in range(4)]
 
 

@@ -10,16 +10,17 @@ import sys
 import threading
 from types import SimpleNamespace
 
-import datasets
-import openai
 import polars as pl
 import pytest
 from loopback import Loopback, client_of, echo, say
+from real_packages import Later
 from waiting import PATIENCE
 
 import assay
 from assay.types import GenerateInputs
 
+datasets = Later("datasets")
+openai = Later("openai")
 ROWS = [{"question": f"say {number}", "answer": f"say {number}", "info": {"n": number}} for number in range(4)]
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "the sky"}'}}
 

@@ -11,15 +11,16 @@ import sys
 import threading
 from pathlib import Path
 
-import openai
 import pytest
 from cases import HELPERS
 from loopback import Loopback, client_of, echo, refuse
+from real_packages import Later
 from waiting import PATIENCE, until
 
 import assay
 from assay.types import GenerateMetadata, GenerateOutputs
 
+openai = Later("openai")
 ROWS = [{"question": f"say {number}", "answer": f"say {number}", "info": {"n": number}} for number in range(12)]
 
 

@@ -1,5 +1,6 @@
 """Real packages that adapters are for: whether they are there, and the pages about them, whose code is run as it stands."""
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -16,6 +17,18 @@ def needs(package, install):
     """Skip a module, saying what to install, if a package is absent."""
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {install}", allow_module_level=True)
+
+
+class Later:
+    """A module that is imported by the test that uses it: each process of the suite collects all tests, and runs some."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):  # what pytest asks every name of a module for
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._name), name)
 
 
 def glue_of(page, file="glue.py"):

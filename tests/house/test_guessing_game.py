@@ -5,12 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import openai
 import pytest
 from loopback import Loopback, say
+from real_packages import Later
 
 from assay.types import GenerateOutputs
 
+openai = Later("openai")
 GAME = Path(__file__).parents[2] / "specs" / "guessing-game" / "environment.py"
 _spec = importlib.util.spec_from_file_location("guessing_game", GAME)
 game = importlib.util.module_from_spec(_spec)

@@ -5,15 +5,16 @@ import json
 import sys
 from dataclasses import replace
 
-import datasets
 import polars as pl
 import pytest
 from cases import crossed
+from real_packages import Later
 
 import assay
 from assay.loading import rollouts as opening
 from assay.types import GenerateInputs, GenerateMetadata, GenerateOutputs
 
+datasets = Later("datasets")
 ROWS = [
     {"id": 30, "completion": "A refund is on its way."},
     {"id": 10, "completion": ""},

@@ -1,9 +1,10 @@
 """Inspect itself, offline: logs scored by a scorer and by the command line, and a task that runs to its end."""
 
+import functools
+import gc
 import json
 import math
 import random
-import subprocess
 import sys
 from importlib.metadata import entry_points
 from itertools import pairwise
@@ -13,61 +14,64 @@ import pytest
 import real_packages
 from cases import sized
 from hostile import hostile_pieces
+from real_packages import Later
 from sums import SPEC
+from typer.testing import CliRunner
 
 import assay
 from assay.adapters import inspect
+from assay.cli.main import app
 from assay.errors import InputError
 from assay.values.normalizers import normalizer
 
 real_packages.needs("inspect_ai", "pip install 'assay-rollouts[inspect]'")
 
-from inspect_ai import Task, score  # noqa: E402
-from inspect_ai import eval as run_eval  # noqa: E402
-from inspect_ai._util.error import EvalError  # noqa: E402
-from inspect_ai.dataset import Sample  # noqa: E402
-from inspect_ai.log import (  # noqa: E402
-    EvalConfig,
-    EvalDataset,
-    EvalLog,
-    EvalSample,
-    EvalSpec,
-    read_eval_log,
-    write_eval_log,
-)
-from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput  # noqa: E402
-from inspect_ai.scorer import mean, precomputed_scores, stderr  # noqa: E402
-from inspect_ai.scorer._classification import _normalize, compute_f1  # noqa: E402
-from inspect_ai.solver import solver  # noqa: E402
-from inspect_ai.tool import ToolCall  # noqa: E402
+inspect_ai = Later("inspect_ai")
+logs = Later("inspect_ai.log")
+models = Later("inspect_ai.model")
+scorers = Later("inspect_ai.scorer")
+classification = Later("inspect_ai.scorer._classification")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _no_leftovers():
+    """What Inspect leaves open is found here, where its warnings are ignored."""
+    yield
+    gc.collect()
+
+
 def sample(ident, target, text, epoch=1, **more):
-    output = ModelOutput() if text is None else ModelOutput.from_content("mockllm/model", text)
-    messages = [ChatMessageUser(content="2 + 2?"), *([] if text is None else [output.message])]
-    return EvalSample(id=ident, epoch=epoch, input="2 + 2?", target=target, messages=messages, output=output, **more)
+    output = models.ModelOutput() if text is None else models.ModelOutput.from_content("mockllm/model", text)
+    messages = [models.ChatMessageUser(content="2 + 2?"), *([] if text is None else [output.message])]
+    return logs.EvalSample(
+        id=ident, epoch=epoch, input="2 + 2?", target=target, messages=messages, output=output, **more
+    )
 
 
 def log_of(samples):
-    spec = EvalSpec(
+    spec = logs.EvalSpec(
         created="2026-11-23T00:00:00+00:00",
         task="sums",
         model="mockllm/model",
-        dataset=EvalDataset(),
-        config=EvalConfig(),
+        dataset=logs.EvalDataset(),
+        config=logs.EvalConfig(),
     )
-    return EvalLog(status="success", eval=spec, samples=samples)
+    return logs.EvalLog(status="success", eval=spec, samples=samples)
 
 
-SAMPLES = [
-    sample("a", "4", "It is 4."),
-    sample("a", "4", "It is 5.", epoch=2),
-    sample(7, ["5", "4"], "4 " * 10, metadata={"level": 2, "tags": ["x"]}),
-    sample("none", "4", None),
-    sample("no gold", "", "4"),
-]
+@functools.cache
+def samples_of_sums():
+    return [
+        sample("a", "4", "It is 4."),
+        sample("a", "4", "It is 5.", epoch=2),
+        sample(7, ["5", "4"], "4 " * 10, metadata={"level": 2, "tags": ["x"]}),
+        sample("none", "4", None),
+        sample("no gold", "", "4"),
+    ]
+
+
 REWARDS = [1.0, 0.25, 0.75, None, None]
 
 
@@ -76,7 +80,7 @@ def test_a_log_says_with_outcomes_why_its_samples_ended(tmp_path):
     for one, reason in zip(samples, ("max_tokens", "stop"), strict=False):
         one.output.choices[0].stop_reason = reason
     path = tmp_path / "log.eval"
-    write_eval_log(log_of(samples), str(path))
+    logs.write_eval_log(log_of(samples), str(path))
     frame, plain = assay.score(path, SPEC, outcome=True), assay.score(path, SPEC)
     assert frame["stop_reason"].to_list() == ["max_tokens", "stop", None]
     assert frame["outcome"].to_list() == ["truncated", "pass", "unscored"]
@@ -85,7 +89,7 @@ def test_a_log_says_with_outcomes_why_its_samples_ended(tmp_path):
 
 
 def test_a_log_is_scored_by_the_scorer():
-    scored = score(log_of(SAMPLES), inspect(SPEC), display="none")
+    scored = inspect_ai.score(log_of(samples_of_sums()), inspect(SPEC), display="none")
     scores = [each.scores["math"] for each in scored.samples]
     assert [None if math.isnan(each.value) else each.value for each in scores] == REWARDS
     assert scores[1].explanation == 'right: does not contain "4"'
@@ -102,7 +106,7 @@ def test_each_check_has_metrics_on_demand():
         **SPEC,
         "checks": [*SPEC["checks"], {"id": "rare", "type": "contains", "value": "4", "when": {"column": "level"}}],
     }
-    scored = score(log_of(SAMPLES), inspect(spec, per_check=True), display="none")
+    scored = inspect_ai.score(log_of(samples_of_sums()), inspect(spec, per_check=True), display="none")
     values = [each.scores["math"].value for each in scored.samples]
     assert values[1] == {"right": 0.0, "short": 1.0, "rare": pytest.approx(math.nan, nan_ok=True), "reward": 0.25}
     metrics = {each.name: each.metrics["mean"].value for each in scored.results.scores}
@@ -135,6 +139,7 @@ def addition():
 COMMANDS = """
 import glob, json, os, sys
 from inspect_ai._cli.main import main
+from assay.adapters import inspect
 
 for arguments in map(json.loads, sys.argv[1:]):
     if (child := os.fork()) == 0:
@@ -142,7 +147,7 @@ for arguments in map(json.loads, sys.argv[1:]):
         main()
     assert os.waitpid(child, 0)[1] == 0, arguments
 """
-"""Commands of Inspect, each in a process of its own; it is imported once, which takes longer than they do."""
+"""Commands of Inspect, each in a process of its own; it is imported once, as is Assay, which takes longer than they do."""
 
 
 def test_inspect_score_finds_the_scorer(tmp_path):
@@ -162,18 +167,21 @@ def test_inspect_score_finds_the_scorer(tmp_path):
         ]
     real_packages.run([sys.executable, "-c", COMMANDS, *map(json.dumps, [evaluate, *commands])], tmp_path)
     for at, metrics in enumerate(by_name.values()):
-        scores = read_eval_log(str(tmp_path / f"{at}.eval")).results.scores
+        scores = logs.read_eval_log(str(tmp_path / f"{at}.eval")).results.scores
         assert {each.name: each.metrics["mean"].value for each in scores} == metrics
 
 
 @pytest.mark.parametrize("name", ["sums.eval", "sums.json"])
 def test_a_log_is_scored_by_the_command_line_as_by_the_scorer(tmp_path, name):
-    write_eval_log(log_of(SAMPLES), str(tmp_path / name))
+    logs.write_eval_log(log_of(samples_of_sums()), str(tmp_path / name))
     out, table = tmp_path / "scores.jsonl", tmp_path / "scores.parquet"
     assay.score_file(tmp_path / name, SPEC, out)
-    scored = score(
-        read_eval_log(str(tmp_path / name)),
-        [inspect(SPEC), precomputed_scores(str(out), on_missing="error", metrics=[mean(), stderr()])],
+    scored = inspect_ai.score(
+        logs.read_eval_log(str(tmp_path / name)),
+        [
+            inspect(SPEC),
+            scorers.precomputed_scores(str(out), on_missing="error", metrics=[scorers.mean(), scorers.stderr()]),
+        ],
         display="none",
     )
     own, read = scored.results.scores
@@ -185,46 +193,48 @@ def test_a_log_is_scored_by_the_command_line_as_by_the_scorer(tmp_path, name):
         assert first.explanation == second.explanation
     assay.score_file(tmp_path / name, SPEC, table)
     rows = pl.read_parquet(table)
-    rewards = {(str(each.id), each.epoch): reward for each, reward in zip(SAMPLES, REWARDS, strict=True)}
+    rewards = {(str(each.id), each.epoch): reward for each, reward in zip(samples_of_sums(), REWARDS, strict=True)}
     assert {(ident, epoch): reward for ident, epoch, reward in rows.select("id", "epoch", "reward").rows()} == rewards
     assert rows.filter(pl.col("id") == "7")["level"].to_list() == [2]
 
 
 def test_samples_that_ended_in_an_error_are_unscored(tmp_path):
-    error = EvalError(message="the model is busy", traceback="", traceback_ansi="")
-    write_eval_log(log_of([sample("a", "4", "4"), sample("b", "4", "4", error=error)]), str(tmp_path / "sums.eval"))
+    error = inspect_ai._util.error.EvalError(message="the model is busy", traceback="", traceback_ansi="")
+    logs.write_eval_log(
+        log_of([sample("a", "4", "4"), sample("b", "4", "4", error=error)]), str(tmp_path / "sums.eval")
+    )
     rows = assay.score(str(tmp_path / "sums.eval"), SPEC)
     assert rows["reward"].to_list() == [1.0, None]
     assert rows["prior_error"].to_list() == [None, "the model is busy"]
 
 
 def test_tool_calls_are_read_from_the_messages(tmp_path):
-    call = ToolCall(id="1", function="get_weather", arguments={"city": "Oslo"})
+    call = inspect_ai.tool.ToolCall(id="1", function="get_weather", arguments={"city": "Oslo"})
     asked = sample("a", "", "One moment.")
-    asked.messages[-1] = ChatMessageAssistant(content="One moment.", tool_calls=[call])
+    asked.messages[-1] = models.ChatMessageAssistant(content="One moment.", tool_calls=[call])
     spec = {
         "id": "v",
         "checks": [{"type": "tool_calls", "value": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}],
     }
     log = log_of([asked, sample("b", "", "It rains.")])
-    scored = score(log, inspect(spec), display="none")
+    scored = inspect_ai.score(log, inspect(spec), display="none")
     assert [each.scores["v"].value for each in scored.samples] == [1.0, 0.0]
-    write_eval_log(log, str(tmp_path / "tools.eval"))
+    logs.write_eval_log(log, str(tmp_path / "tools.eval"))
     assert assay.score(str(tmp_path / "tools.eval"), spec)["reward"].to_list() == [1.0, 0.0]
 
 
 def test_a_task_runs_to_its_end(tmp_path):
-    @solver
+    @inspect_ai.solver.solver
     def adds():
         async def solve(state, generate):
-            state.output = ModelOutput.from_content("mockllm/model", str(eval(state.input_text)))  # noqa: S307
+            state.output = models.ModelOutput.from_content("mockllm/model", str(eval(state.input_text)))  # noqa: S307
             return state
 
         return solve
 
-    dataset = [Sample(input=f"{at} + {at}", target=str(2 * at + at % 2)) for at in range(20)]
-    task = Task(dataset=dataset, solver=adds(), scorer=inspect(SPEC, name="sums"), name="sums")
-    (log,) = run_eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    dataset = [inspect_ai.dataset.Sample(input=f"{at} + {at}", target=str(2 * at + at % 2)) for at in range(20)]
+    task = inspect_ai.Task(dataset=dataset, solver=adds(), scorer=inspect(SPEC, name="sums"), name="sums")
+    (log,) = inspect_ai.eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
     assert log.status == "success"
     assert log.results.scores[0].name == "sums"
     values = [each.scores["sums"].value for each in log.samples]
@@ -237,20 +247,17 @@ def test_what_is_no_log_is_refused_in_words(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=f"{name}: not a readable log of Inspect"):
             assay.scan(tmp_path / name)
-    write_eval_log(log_of([]), str(tmp_path / "empty.eval"))
+    logs.write_eval_log(log_of([]), str(tmp_path / "empty.eval"))
     with pytest.raises(InputError, match="the log has no samples"):
         assay.scan(tmp_path / "empty.eval")
 
 
-def test_scores_need_the_names_of_the_samples(tmp_path):
-    write_eval_log(log_of(SAMPLES[:1]), str(tmp_path / "sums.eval"))
+def test_scores_need_the_names_of_the_samples(tmp_path, monkeypatch):
+    logs.write_eval_log(log_of(samples_of_sums()[:1]), str(tmp_path / "sums.eval"))
     (tmp_path / "v.json").write_text(json.dumps(SPEC))
-    command = [
-        *(sys.executable, "-m", "assay", "score", "sums.eval", "-s", "v.json", "-o", "scores.jsonl", "--keep"),
-        "level",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, "--keep" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["score", "sums.eval", "-s", "v.json", "-o", "scores.jsonl", "--keep", "level"])
+    assert (done.exit_code, "--keep" in done.stderr, type(done.exception)) == (2, True, SystemExit)
 
 
 def test_the_page_runs_as_it_stands(tmp_path):
@@ -274,8 +281,8 @@ def test_its_normaliser_and_its_f1():
     texts = [
         "".join(rng.choice(pieces) + rng.choice(("", " ", "-")) for _ in range(rng.randrange(6))) for _ in range(5_000)
     ]
-    assert [*map(normalizer("inspect"), texts)] == [*map(_normalize, texts)]
+    assert [*map(normalizer("inspect"), texts)] == [*map(classification._normalize, texts)]
     spec = {"type": "similarity", "metric": "token_f1", "normalize": "inspect", "value": {"column": "gold"}}
     rows = [{"completion": text, "gold": rng.choice((text[:9], other))} for text, other in pairwise(texts)]
-    expected = [round(compute_f1(row["completion"], row["gold"]), 2) for row in rows]
+    expected = [round(classification.compute_f1(row["completion"], row["gold"]), 2) for row in rows]
     assert assay.score(rows, {"checks": [spec]})["check/verifier/similarity"].to_list() == expected

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+import real_packages
 from cases import HELPERS, sized
 from waiting import PATIENCE, until, waiting_at
 
@@ -23,7 +24,7 @@ from assay.names import MANIFEST
 from assay.runs import on_ray as onray
 from assay.runs.shards import Shard
 
-pytest.importorskip("ray", reason="pip install 'assay-rollouts[ray]'")
+real_packages.needs("ray", "pip install 'assay-rollouts[ray]'")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time: two cores have enough to do with three nodes
 
 GATED = HELPERS / "gated_rewards.py"

@@ -9,12 +9,14 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from cases import sized, some
-from openai.types.chat import ChatCompletion
+from real_packages import Later
 
 import assay
 from assay.compiling.verifiers import verifiers_of_run
 from assay.expressions.completion import completion_text, no_text
 from assay.scoring.reference import score_rows
+
+chat = Later("openai.types.chat")
 
 WHY = "generation failed: RefusedError: no"
 NATIVE = {"id": "native", "checks": [{"type": "not_contains", "value": "sorry"}]}
@@ -28,7 +30,7 @@ async def create(model, messages, **options):
     if any("bad" in message["content"] for message in messages):
         raise RefusedError("no")
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "4"}}
-    return ChatCompletion(id="1", object="chat.completion", created=0, model=model, choices=[choice])
+    return chat.ChatCompletion(id="1", object="chat.completion", created=0, model=model, choices=[choice])
 
 
 CLIENT = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
