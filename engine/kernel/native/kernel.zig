@@ -128,6 +128,7 @@ fn need(holds_true: bool) void {
     if (!holds_true) @panic("a damaged program");
 }
 
+/// Reads a program that is kept: what it returns are views.
 const Reader = struct {
     rest: []const u8,
 
@@ -154,14 +155,8 @@ const Reader = struct {
         need(n <= FACTS);
         return if (n == FACTS) null else @intCast(n);
     }
-    fn bytes(self: *Reader, n: usize) []u8 {
-        return gpa.dupe(u8, self.take(n)) catch @panic("out of memory");
-    }
-    fn pairs(self: *Reader, n: usize) []u16 {
-        const raw = self.take(n * 2);
-        const out = allocated(u16, n);
-        for (out, 0..) |*value, i| value.* = std.mem.readInt(u16, raw[i * 2 ..][0..2], .little);
-        return out;
+    fn pairs(self: *Reader, n: usize) []const u16 {
+        return @alignCast(std.mem.bytesAsSlice(u16, self.take(n * 2)));
     }
     fn phrases(self: *Reader, most: usize) []Phrase {
         const out = allocated(Phrase, self.count(most));
@@ -170,13 +165,13 @@ const Reader = struct {
             const bit_of = self.bit();
             const rare = [3]usize{ self.number(), self.number(), self.number() };
             need(size == 0 or @max(rare[0], rare[1], rare[2]) < size);
-            phrase.* = .{ .bit = bit_of, .rare = rare, .want = self.bytes(size), .mask = self.bytes(size) };
+            phrase.* = .{ .bit = bit_of, .rare = rare, .want = self.take(size), .mask = self.take(size) };
         }
         return out;
     }
     fn classifier(self: *Reader, classes: usize) Classifier {
         const n = self.count(0x110000 / 128);
-        const c = Classifier{ .page_of = self.pairs(0x110000 / 128), .pages = self.bytes(n * 128) };
+        const c = Classifier{ .page_of = self.pairs(0x110000 / 128), .pages = self.take(n * 128) };
         for (c.page_of) |page| need(page < n);
         for (c.pages) |class| need(class < classes);
         return c;
@@ -200,7 +195,7 @@ const Reader = struct {
         for (within) |state| need(state < states);
         const next = self.pairs(states * classes);
         for (next) |state| need(state < states);
-        const at_end = self.bytes(states);
+        const at_end = self.take(states);
         for (at_end) |is| need(is <= 1);
         const stops = self.ranges(254, states);
         for (stops) |each| {
@@ -209,7 +204,7 @@ const Reader = struct {
                 need(last < 0x80 or (first >= 0xC0 and last <= 0xFF)); // never within a character
             }
         }
-        const stops_of = self.bytes(states);
+        const stops_of = self.take(states);
         for (stops_of) |n| need(n <= stops.len);
         const pair = self.ranges(2, states);
         need(pair.len == 0 or (pair.len == 2 and pair[0].ranges > 0 and pair[0].ranges == pair[1].ranges));
@@ -235,7 +230,7 @@ const Reader = struct {
 };
 
 fn readProgram(written: []const u8, digest: [16]u8) *Program {
-    var r = Reader{ .rest = written };
+    var r = Reader{ .rest = gpa.dupe(u8, written) catch @panic("out of memory") };
     const p = gpa.create(Program) catch @panic("out of memory");
     const reads_json = r.number() != 0;
     const valid = r.maybe();
@@ -249,7 +244,7 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     const keys = allocated(Key, r.count(16));
     for (keys) |*key| {
         const n = r.number();
-        key.* = .{ .bit = r.bit(), .name = r.bytes(n) };
+        key.* = .{ .bit = r.bit(), .name = r.take(n) };
     }
     const automata = allocated(Automaton, r.count(64));
     for (automata) |*a| a.* = r.automaton();
@@ -308,38 +303,32 @@ fn find(text: []const u8, phrase: *const Phrase) ?usize {
     const rare = [3]Byte{ Byte.of(phrase, 0), Byte.of(phrase, 1), Byte.of(phrase, 2) };
     const bytes = [3][]const u8{ text[phrase.rare[0]..][0..n], text[phrase.rare[1]..][0..n], text[phrase.rare[2]..][0..n] };
     var i: usize = 0;
-    while (i + FAR <= n) : (i += FAR) { // most texts lack most phrases
-        const here = [3]*const [FAR]u8{ bytes[0][i..][0..FAR], bytes[1][i..][0..FAR], bytes[2][i..][0..FAR] };
-        var some: @Vector(WIDE, bool) = @splat(false);
-        inline for (0..FAR / WIDE) |k| {
-            const at = k * WIDE;
-            some = some | (rare[0].is(here[0][at..][0..WIDE]) & rare[1].is(here[1][at..][0..WIDE]) & rare[2].is(here[2][at..][0..WIDE]));
-        }
-        if (@reduce(.Or, some)) for (0..FAR / WIDE) |k| if (findAmong(text, i + k * WIDE, phrase, &rare, &bytes)) |at| return at;
-    }
-    while (i < n) : (i += WIDE) if (findAmong(text, @min(i, n - WIDE), phrase, &rare, &bytes)) |at| return at;
+    // most texts lack most phrases
+    while (i + FAR <= n) : (i += FAR) if (findAmong(FAR, text, i, phrase, &rare, &bytes)) |at| return at;
+    while (i < n) : (i += WIDE) if (findAmong(WIDE, text, @min(i, n - WIDE), phrase, &rare, &bytes)) |at| return at;
     return null;
 }
 
 /// The first place of a phrase among as many as are compared side by side.
-fn findAmong(text: []const u8, from: usize, phrase: *const Phrase, rare: *const [3]Byte, bytes: *const [3][]const u8) ?usize {
-    var are = rare[0].is(bytes[0][from..][0..WIDE]);
-    for (rare[1..], bytes[1..]) |*byte, shifted| are = are & byte.is(shifted[from..][0..WIDE]);
+inline fn findAmong(comptime size: usize, text: []const u8, from: usize, phrase: *const Phrase, rare: *const [3]Byte, bytes: *const [3][]const u8) ?usize {
+    var are = rare[0].is(size, bytes[0][from..][0..size]);
+    inline for (1..3) |k| are = are & rare[k].is(size, bytes[k][from..][0..size]);
+    if (!@reduce(.Or, are)) return null;
     var left = marks(are);
     while (left != 0) : (left &= left - 1) if (isAt(text, from + @ctz(left), phrase)) return from + @ctz(left);
     return null;
 }
 
 const Byte = struct {
-    want: Wide,
-    mask: Wide,
+    want: u8,
+    mask: u8,
 
     inline fn of(phrase: *const Phrase, which: usize) Byte {
         const at = phrase.rare[which];
-        return .{ .want = all(phrase.want[at]), .mask = all(phrase.mask[at]) };
+        return .{ .want = phrase.want[at], .mask = phrase.mask[at] };
     }
-    inline fn is(self: *const Byte, bytes: *const [WIDE]u8) @Vector(WIDE, bool) {
-        return (@as(Wide, bytes.*) | self.mask) == self.want;
+    inline fn is(self: *const Byte, comptime size: usize, bytes: *const [size]u8) @Vector(size, bool) {
+        return (@as(@Vector(size, u8), bytes.*) | @as(@Vector(size, u8), @splat(self.mask))) == @as(@Vector(size, u8), @splat(self.want));
     }
 };
 
@@ -375,41 +364,45 @@ inline fn characterAt(text: []const u8, i: usize) Character {
     return .{ .code = @min(code, 0x10FFFF), .size = 4 };
 }
 
+/// Where the character begins that ends before a place.
+inline fn before(text: []const u8, end: usize) usize {
+    var at = end - 1;
+    while (at > 0 and text[at] & 0xC0 == 0x80) at -= 1;
+    return at;
+}
+
 inline fn isStop(bytes: Wide, stops: *const Stops, comptime n: usize) @Vector(WIDE, bool) {
     var is = (bytes -% all(stops.first[0])) <= all(stops.span[0]);
     inline for (1..n) |k| is = is | ((bytes -% all(stops.first[k])) <= all(stops.span[k]));
     return is;
 }
-fn nextStop(text: []const u8, from: usize, stops: *const Stops, comptime n: usize) usize {
-    if (n == 0) return text.len;
+inline fn nextStop(text: []const u8, from: usize, stops: *const Stops) usize {
     var i = from;
-    while (i + WIDE <= text.len) : (i += WIDE) {
-        const found = marks(isStop(wide(text, i), stops, n));
-        if (found != 0) return i + @ctz(found);
+    switch (stops.ranges) {
+        0 => i = text.len,
+        inline 1...4 => |n| {
+            while (i + WIDE <= text.len) : (i += WIDE) {
+                const found = marks(isStop(wide(text, i), stops, n));
+                if (found != 0) return i + @ctz(found);
+            }
+            while (i < text.len) : (i += 1) inline for (0..n) |k| if (text[i] -% stops.first[k] <= stops.span[k]) return i;
+        },
+        else => unreachable,
     }
-    while (i < text.len) : (i += 1) inline for (0..n) |k| if (text[i] -% stops.first[k] <= stops.span[k]) return i;
     return i;
 }
-fn skipped(text: []const u8, from: usize, stops: *const Stops) usize {
-    return switch (stops.ranges) {
-        inline 0...4 => |n| nextStop(text, from, stops, n),
-        else => unreachable,
-    };
-}
-
 fn mayHavePair(text: []const u8, pair: []const Stops) bool {
     if (pair.len == 0 or text.len <= WIDE) return true;
-    return switch (pair[0].ranges) {
-        inline 1...4 => |n| hasPair(text, &pair[0], &pair[1], n),
-        else => unreachable,
-    };
-}
-fn hasPair(text: []const u8, one: *const Stops, two: *const Stops, comptime n: usize) bool {
     const last = text.len - WIDE - 1;
-    var i: usize = 0;
-    while (true) : (i = @min(i + WIDE, last)) {
-        if (@reduce(.Or, isStop(wide(text, i), one, n) & isStop(wide(text, i + 1), two, n))) return true;
-        if (i == last) return false;
+    switch (pair[0].ranges) {
+        inline 1...4 => |n| {
+            var i: usize = 0;
+            while (true) : (i = @min(i + WIDE, last)) {
+                if (@reduce(.Or, isStop(wide(text, i), &pair[0], n) & isStop(wide(text, i + 1), &pair[1], n))) return true;
+                if (i == last) return false;
+            }
+        },
+        else => unreachable,
     }
 }
 
@@ -429,10 +422,7 @@ fn matchesNear(a: *const Automaton, text: []const u8) bool {
             from = at + 1;
             var first = at;
             var n: usize = 0;
-            while (n <= a.reach and first > 0) : (n += 1) {
-                first -= 1;
-                while (first > 0 and text[first] & 0xC0 == 0x80) first -= 1;
-            }
+            while (n <= a.reach and first > 0) : (n += 1) first = before(text, first);
             if (first == 0 and i == 0) {
                 state = a.start;
             } else if (first >= i) {
@@ -453,19 +443,17 @@ fn matchesNear(a: *const Automaton, text: []const u8) bool {
     return false;
 }
 
-/// Run an automaton from a place in a text, character by character, and past what leads nowhere.
-fn matchesFrom(a: *const Automaton, text: []const u8, from: usize, before: u16) bool {
-    var state = before;
-    var i = from;
+/// Run an automaton from the start of a text, character by character, and past what leads nowhere.
+fn matchesFromStart(a: *const Automaton, text: []const u8) bool {
+    var state = a.start;
+    var i: usize = 0;
     while (i < text.len and state > FOUND) {
         const number = a.stops_of[state];
         if (number != 0) {
             const stops = &a.stops[number - 1];
-            const to = skipped(text, i, stops);
+            const to = nextStop(text, i, stops);
             if (to > i) { // the last character before tells the state: all others led back into the group
-                var last = to - 1;
-                while (last > i and text[last] & 0xC0 == 0x80) last -= 1;
-                state = a.after(stops.state, text, last).state;
+                state = a.after(stops.state, text, before(text, to)).state;
                 i = to;
                 continue;
             }
@@ -503,10 +491,8 @@ fn matchDense(a: *const Automaton, table: *const Table, texts: *const Texts, wor
     var next: usize = 0;
     while (true) {
         while (n < SIDE and next < texts.n) : (next += 1) {
-            const track = Track{ .row = texts.rows[next], .rest = texts.list[next], .state = a.start };
-            tracks[n] = track;
-            n += @intFromBool(track.rest.len > 0);
-            if (track.rest.len == 0) words[track.row] |= @as(u64, a.at_end[a.start]) << a.bit;
+            tracks[n] = .{ .row = texts.rows[next], .rest = texts.list[next], .state = a.start };
+            n += 1;
         }
         if (n == 0) return;
         var steps: usize = 64;
@@ -543,6 +529,7 @@ fn matchDense(a: *const Automaton, table: *const Table, texts: *const Texts, wor
 // ── JSON, as json.loads reads it ───────────────────────────────────────────────────────────────────────────────────────
 
 const DEPTH = 500;
+const IN_STRINGS = Stops{ .first = .{ '"', '\\', 0, 0 }, .span = .{ 0, 0, 31, 0 }, .ranges = 3, .state = LOST };
 
 const Json = struct {
     program: *const Program,
@@ -558,80 +545,59 @@ const Json = struct {
             else => return,
         };
     }
-    fn is(self: *const Json, byte: u8) bool {
-        return self.at < self.text.len and self.text[self.at] == byte;
+    /// Whether a byte comes next, which is then behind.
+    inline fn past(self: *Json, byte: u8) bool {
+        const is_next = self.at < self.text.len and self.text[self.at] == byte;
+        if (is_next) self.at += 1;
+        return is_next;
     }
-    fn isDigit(self: *const Json, at: usize) bool {
-        return at < self.text.len and self.text[at] -% '0' < 10;
+    fn word(self: *Json, expected: []const u8) bool {
+        const is_next = std.mem.startsWith(u8, self.text[self.at..], expected);
+        if (is_next) self.at += expected.len;
+        return is_next;
     }
     fn digits(self: *Json) usize {
         const from = self.at;
-        while (self.isDigit(self.at)) self.at += 1;
+        while (self.at < self.text.len and std.ascii.isDigit(self.text[self.at])) self.at += 1;
         return self.at - from;
     }
-    fn word(self: *Json, expected: []const u8) bool {
-        const is_there = std.mem.startsWith(u8, self.text[self.at..], expected);
-        if (is_there) self.at += expected.len;
-        return is_there;
-    }
-    /// From the opening quote to behind the closing one; null if it is none, else whether it has an escape.
+    /// From behind the opening quote to behind the closing one; null if it is none, else whether it has an escape.
     fn string(self: *Json) ?bool {
         const t = self.text;
         var has_escape = false;
-        var i = self.at + 1;
         while (true) {
-            while (i + WIDE <= t.len) : (i += WIDE) {
-                const v = wide(t, i);
-                const found = marks((v == all('"')) | (v == all('\\')) | (v < all(32)));
-                if (found != 0) {
-                    i += @ctz(found);
-                    break;
-                }
-            } else while (i < t.len and t[i] != '"' and t[i] != '\\' and t[i] >= 32) i += 1;
-            if (i >= t.len or t[i] < 32) return null;
-            if (t[i] == '"') {
-                self.at = i + 1;
-                return has_escape;
-            }
+            self.at = nextStop(t, self.at, &IN_STRINGS);
+            if (self.past('"')) return has_escape;
+            if (!self.past('\\') or self.at == t.len) return null;
             has_escape = true;
-            if (i + 1 >= t.len) return null;
-            switch (t[i + 1]) {
-                '"', '\\', '/', 'b', 'f', 'n', 'r', 't' => i += 2,
+            switch (t[self.at]) {
+                '"', '\\', '/', 'b', 'f', 'n', 'r', 't' => self.at += 1,
                 'u' => {
-                    if (i + 6 > t.len) return null;
-                    for (t[i + 2 ..][0..4]) |digit| if (!std.ascii.isHex(digit)) return null;
-                    i += 6;
+                    if (self.at + 5 > t.len) return null;
+                    for (t[self.at + 1 ..][0..4]) |digit| if (!std.ascii.isHex(digit)) return null;
+                    self.at += 5;
                 },
                 else => return null,
             }
         }
     }
+    // json.loads ends a number before what cannot continue it, and nothing that may come behind a value begins like that
     fn number(self: *Json) bool {
-        if (self.is('-')) self.at += 1;
-        if (self.word("Infinity")) return true;
-        if (!self.isDigit(self.at)) return false;
-        var whole: usize = 1;
-        if (self.is('0')) self.at += 1 else whole = self.digits();
-        var is_whole = true;
-        if (self.is('.') and self.isDigit(self.at + 1)) {
-            self.at += 1;
-            _ = self.digits();
-            is_whole = false;
+        if (self.past('-') and self.word("Infinity")) return true;
+        const first = self.at;
+        const whole = self.digits();
+        if (whole == 0 or (whole > 1 and self.text[first] == '0')) return false;
+        const end = self.at;
+        if (self.past('.') and self.digits() == 0) return false;
+        if (self.past('e') or self.past('E')) {
+            if (!self.past('-')) _ = self.past('+');
+            if (self.digits() == 0) return false;
         }
-        if (self.at < self.text.len and self.text[self.at] | 32 == 'e') {
-            const has_sign = self.at + 1 < self.text.len and (self.text[self.at + 1] == '+' or self.text[self.at + 1] == '-');
-            const first = self.at + 1 + @as(usize, @intFromBool(has_sign));
-            if (self.isDigit(first)) {
-                self.at = first;
-                _ = self.digits();
-                is_whole = false;
-            }
-        }
-        return !is_whole or self.program.most_digits == 0 or whole <= self.program.most_digits;
+        return self.at > end or self.program.most_digits == 0 or whole <= self.program.most_digits;
     }
     fn key(self: *Json, depth: usize) bool {
-        if (!self.is('"')) return false;
-        const from = self.at + 1;
+        if (!self.past('"')) return false;
+        const from = self.at;
         const has_escape = self.string() orelse return false;
         if (depth == 1) {
             self.has_escaped_key = self.has_escaped_key or has_escape;
@@ -640,55 +606,47 @@ const Json = struct {
             };
         }
         self.blank();
-        if (!self.is(':')) return false;
-        self.at += 1;
+        const has_colon = self.past(':');
         self.blank();
-        return true;
+        return has_colon;
     }
     fn simple(self: *Json) bool {
-        return switch (self.text[self.at]) {
-            '"' => self.string() != null,
-            't' => self.word("true"),
-            'f' => self.word("false"),
-            'n' => self.word("null"),
-            'N' => self.word("NaN"),
-            else => self.number(),
-        };
+        if (self.past('"')) return self.string() != null;
+        if (self.at < self.text.len and self.text[self.at] <= '9') return self.number();
+        return self.word("true") or self.word("false") or self.word("null") or self.word("NaN") or self.word("Infinity");
+    }
+    fn closes(self: *Json, is_object: bool) bool {
+        return if (is_object) self.past('}') else self.past(']');
     }
     fn isValid(self: *Json) bool {
         var in_object: [DEPTH]bool = undefined;
         var depth: usize = 0;
         self.blank();
-        while (self.at < self.text.len) {
-            const open = self.text[self.at];
-            if (open == '{' or open == '[') {
+        while (true) {
+            const opens_object = self.past('{');
+            if (opens_object or self.past('[')) {
                 if (depth == DEPTH) return false;
-                if (depth == 0) self.is_object = open == '{';
-                self.at += 1;
+                if (depth == 0) self.is_object = opens_object;
                 self.blank();
-                if (!self.is(open + 2)) { // in ASCII, two behind the opening one
-                    in_object[depth] = open == '{';
+                if (!self.closes(opens_object)) {
+                    in_object[depth] = opens_object;
                     depth += 1;
-                    if (open == '{' and !self.key(depth)) return false;
+                    if (opens_object and !self.key(depth)) return false;
                     continue;
                 }
-                self.at += 1;
             } else if (!self.simple()) return false;
             while (true) { // behind a value
                 self.blank();
                 if (depth == 0) return self.at == self.text.len;
-                if (self.is(',')) {
-                    self.at += 1;
+                if (self.past(',')) {
                     self.blank();
                     if (in_object[depth - 1] and !self.key(depth)) return false;
                     break;
                 }
-                if (!self.is(if (in_object[depth - 1]) '}' else ']')) return false;
-                self.at += 1;
+                if (!self.closes(in_object[depth - 1])) return false;
                 depth -= 1;
             }
         }
-        return false;
     }
 };
 
@@ -706,7 +664,7 @@ fn factsOf(p: *const Program, text: []const u8, size: usize) u64 {
     for (p.automata) |*a| {
         if (a.reach > 0) {
             word |= flag(matchesNear(a, text), a.bit);
-        } else if (!a.is_dense and mayMatch(a, text) and mayHavePair(text, a.pair)) word |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+        } else if (!a.is_dense and mayMatch(a, text) and mayHavePair(text, a.pair)) word |= flag(matchesFromStart(a, text), a.bit);
     }
     if (p.reads_json) {
         var json = Json{ .program = p, .text = text };
@@ -733,30 +691,24 @@ const View = extern struct {
     }
 };
 
-/// Texts of a block beyond ASCII as classes of the program, one behind the other.
-const Classes = struct {
-    bytes: []u8 = &.{},
-    used: usize = 0,
-
-    fn of(self: *Classes, classifier: *const Classifier, text: []const u8) []const u8 {
-        const out = self.bytes[self.used..][0..text.len];
-        const ascii = classifier.pages[@as(usize, classifier.page_of[0]) << 7 ..][0..128];
-        var n: usize = 0;
-        var i: usize = 0;
-        while (i < text.len) : (n += 1) {
-            if (text[i] < 0x80) {
-                out[n] = ascii[text[i]];
-                i += 1;
-                continue;
-            }
-            const c = characterAt(text, i);
-            out[n] = classifier.of(c.code);
-            i += c.size;
+/// The characters of a text as classes of the program.
+fn classesOf(classifier: *const Classifier, text: []const u8, arena: std.mem.Allocator) []const u8 {
+    const out = arena.alloc(u8, text.len) catch @panic("out of memory");
+    const ascii = classifier.pages[@as(usize, classifier.page_of[0]) << 7 ..][0..128];
+    var n: usize = 0;
+    var i: usize = 0;
+    while (i < text.len) : (n += 1) {
+        if (text[i] < 0x80) {
+            out[n] = ascii[text[i]];
+            i += 1;
+            continue;
         }
-        self.used += n;
-        return out[0..n];
+        const c = characterAt(text, i);
+        out[n] = classifier.of(c.code);
+        i += c.size;
     }
-};
+    return out[0..n];
+}
 
 fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
     const rows: usize = @intCast(array.length);
@@ -773,14 +725,13 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
         }
     }
     const validity: ?[]const u8 = if (array.buffers[0]) |bits| @as([*]const u8, @ptrCast(bits))[0 .. (offset + rows + 7) / 8] else null;
-    var classes = Classes{};
-    defer gpa.free(classes.bytes);
+    var arena = std.heap.ArenaAllocator.init(gpa); // of a block's classes
+    defer arena.deinit();
     var from: usize = 0;
     while (from < rows) : (from += BLOCK) {
         const m = @min(BLOCK, rows - from);
         var plain = Texts{}; // in ASCII
         var beyond = Texts{};
-        var bytes_beyond: usize = 0;
         for (views[from..][0..m], words[from..][0..m], 0..) |*view, *word, i| {
             const row = offset + from + i;
             if (validity) |bits| if (bits[row >> 3] >> @intCast(row & 7) & 1 == 0) {
@@ -790,18 +741,10 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
             const text = view.text(buffers);
             const size = if (p.needs_size) codePoints(text) else text.len;
             word.* = factsOf(p, text, size);
-            if (size == text.len) plain.add(text, @intCast(i)) else {
-                beyond.add(text, @intCast(i));
-                bytes_beyond += text.len;
-            }
+            if (size == text.len) plain.add(text, @intCast(i)) else beyond.add(text, @intCast(i));
         }
         if (!p.has_dense) continue;
-        if (p.classifier != null and classes.bytes.len < bytes_beyond) {
-            gpa.free(classes.bytes);
-            classes.bytes = &.{};
-            classes.bytes = allocated(u8, bytes_beyond);
-        }
-        classes.used = 0;
+        _ = arena.reset(.retain_capacity);
         var in_classes: [BLOCK][]const u8 = @splat(&.{});
         const here = words[from..][0..m];
         for (p.automata) |*a| if (a.is_dense) {
@@ -811,10 +754,10 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
             kept.n = 0;
             for (beyond.list[0..beyond.n], beyond.rows[0..beyond.n], in_classes[0..beyond.n]) |text, row, *own| if (mayHavePair(text, a.pair)) {
                 if (a.by_class == null) {
-                    here[row] |= flag(matchesFrom(a, text, 0, a.start), a.bit);
+                    here[row] |= flag(matchesFromStart(a, text), a.bit);
                     continue;
                 }
-                if (own.len == 0) own.* = classes.of(&p.classifier.?, text);
+                if (own.len == 0) own.* = classesOf(&p.classifier.?, text, arena.allocator());
                 kept.add(own.*, row);
             };
             if (a.by_class) |table| matchDense(a, table, &kept, here);
