@@ -8,7 +8,7 @@ node accepts comes from ``charsets``, so Unicode is that of the running Python. 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, combinations, pairwise, takewhile
 from math import prod
 from operator import or_, xor
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -558,7 +558,8 @@ def _stops(
     rows: Sequence[Sequence[int]], start: int, classes: Classes, *, anywhere: bool
 ) -> tuple[tuple[Stops, ...], tuple[int, ...]]:
     """Return where to stop for states that most bytes of a text do not lead away from, if the search begins with one or ``anywhere``."""
-    of_ascii = [classes.of(code) for code in range(_ASCII)]
+    in_ascii = takewhile(lambda interval: interval[0] < _ASCII, classes.intervals())
+    of_ascii = [each for first, end, each in in_ascii for _ in range(first, min(end, _ASCII))]
     weight = [0] * classes.number
     for code in range(_ASCII):
         weight[of_ascii[code]] += _OFTEN[code]

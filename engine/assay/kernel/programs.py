@@ -5,6 +5,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from functools import cache
+from operator import mul, sub
 from re import _constants as sre  # type: ignore[attr-defined]
 from string import ascii_lowercase
 from typing import Any
@@ -192,25 +193,15 @@ def _phrase(phrase: Needed, bit: int) -> bytes:
 
 
 def _classifier(classes: Classes) -> bytes:
-    pages: dict[bytes, int] = {}
-    page_of: list[int] = []
-    page = b""
-    for first, end, each in classes.intervals():
-        at = first
-        while at < end:
-            full, rest = divmod(end - at, _PAGE) if not page else (0, end - at)
-            if full:
-                page_of += [pages.setdefault(bytes([each]) * _PAGE, len(pages))] * full
-                at += full * _PAGE
-                continue
-            size = min(rest, _PAGE - len(page))
-            page += bytes([each]) * size
-            at += size
-            if len(page) == _PAGE:
-                page_of.append(pages.setdefault(page, len(pages)))
-                page = b""
-    assert len(page_of) == _END // _PAGE  # noqa: S101  (the intervals cover all code points)
-    return _numbers(len(pages)) + struct.pack(f"<{len(page_of)}H", *page_of) + b"".join(pages)
+    starts, byte_of = classes.starts, [bytes((each,)) for each in range(classes.number)]
+    *before, last = map(byte_of.__getitem__, classes.class_of)
+    cells = b"".join(map(mul, before, map(sub, starts[1:], starts)))
+    cells += last * (-len(cells) % _PAGE)
+    pages = [cells[at : at + _PAGE] for at in range(0, len(cells), _PAGE)]
+    number_of = {page: number for number, page in enumerate(dict.fromkeys((*pages, last * _PAGE)))}
+    numbers = [*map(number_of.__getitem__, pages)]
+    numbers += [number_of[last * _PAGE]] * (_END // _PAGE - len(pages))  # all code points behind have the last class
+    return _numbers(len(number_of)) + struct.pack(f"<{len(numbers)}H", *numbers) + b"".join(number_of)
 
 
 def _written(automaton: Automaton, bit: int) -> bytes:
