@@ -12,7 +12,7 @@ import assay
 import assay.fns
 from assay.checks.text.pattern import Regex
 from assay.cli.main import app
-from assay.expressions.regex import search as search_module
+from assay.expressions.regex import guarded
 from assay.scoring.reference import score_rows
 from assay.testing import assert_check_conforms
 
@@ -116,9 +116,9 @@ def test_when_two_faces_are_compared():
 
 def test_a_row_costs_one_limit_whatever_reads_its_verdict(monkeypatch):
     asked = []
-    search = search_module.guarded_search
+    search = guarded.guarded_search
     monkeypatch.setattr(
-        search_module,
+        guarded,
         "guarded_search",
         lambda questions, **options: asked.extend(questions) or search(questions, **options),
     )

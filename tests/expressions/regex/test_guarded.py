@@ -11,9 +11,9 @@ import pytest
 import assay
 from assay.calls.limits import Limits, TimeoutCounts
 from assay.expressions.regex import guarded
-from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import quick
-from assay.expressions.regex.guarded import Question, guarded_search
+from assay.expressions.regex.guarded import guarded_search
+from assay.expressions.regex.questions import Question
 from assay.expressions.regex.search import check_pattern, route, search, search_all
 from assay.expressions.shared_columns import columns_read
 from assay.functions.registry import function, regex_match
@@ -128,9 +128,7 @@ def test_questions_with_a_pattern_each_are_answered_in_order():
 
 def test_equal_questions_are_asked_once(monkeypatch):
     asked_for = []
-    monkeypatch.setattr(
-        search_module, "guarded_search", lambda questions, **_: asked_for.extend(questions) or [True] * 2
-    )
+    monkeypatch.setattr(guarded, "guarded_search", lambda questions, **_: asked_for.extend(questions) or [True] * 2)
     assert search_all(ENDLESS, ["aa", TEXT, "aa", TEXT]) == [True] * 4
     assert asked_for == [Question(ENDLESS, "aa"), Question(ENDLESS, TEXT)]
 

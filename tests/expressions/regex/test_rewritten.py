@@ -11,6 +11,7 @@ from cases import ROOT, sized
 from patterns import accepted
 
 import assay
+from assay.expressions.regex import guarded
 from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import compile_pattern
 from assay.expressions.regex.search import linear_answers, route, search_all
@@ -82,7 +83,7 @@ def test_what_people_write_is_linear(pattern):
 
 
 def test_the_pattern_of_the_documentation_needs_no_process(monkeypatch):
-    monkeypatch.setattr(search_module, "guarded_search", lambda *_, **__: pytest.fail("a process was asked"))
+    monkeypatch.setattr(guarded, "guarded_search", lambda *_, **__: pytest.fail("a process was asked"))
     texts = [f"<think>{'Let me see. ' * at}</think> <answer>{at}</answer>{'' if at % 3 else '<'}" for at in range(400)]
     plan = assay.compile({"checks": [{"type": "regex", "pattern": SHAPE}]})
     rewards = plan.score_rows([{"completion": text} for text in texts])["reward"].to_list()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from assay.calls.limits import Limits
 
 if TYPE_CHECKING:
-    from assay.expressions.regex.guarded import Question
+    from assay.expressions.regex.questions import Question
 
 PACKAGE = "regex"
 FLAVORS = ("re", PACKAGE)
@@ -21,7 +21,7 @@ LISTS = r"With `flavor: regex`, the texts that `\L<name>` stands for, by name."
 
 
 def named_lists(flavor: Any = "re", lists: Any = None) -> str:
-    r"""Return the lists of a pattern as ``regex.guarded.Question`` has them."""
+    r"""Return the lists of a pattern as ``regex.questions.Question`` has them."""
     if flavor not in FLAVORS:
         raise ValueError(f"`flavor` is {' or '.join(FLAVORS)}, not {flavor!r}")
     if lists is not None and not _is_lists(lists):

@@ -10,9 +10,10 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.expressions.regex import match_program
+from assay.expressions.regex.questions import Question
 from assay.guard.pool import Answer as PoolAnswer
 from assay.guard.pool import Died, Late, Pool, PoolError, Raised, Reply, Request
 
@@ -20,30 +21,6 @@ POOL = Pool(match_program.__file__, memory=1 << 30, interruptible=True, prepare_
 _MAX_TOO_EXPENSIVE = 10_000
 _TOO_EXPENSIVE: dict[int, Exception] = {}
 """Errors of patterns that took too long to compile, by hash; such a pattern may come with every row."""
-
-Answer = bool | Exception
-"""Whether a text contains the pattern, or the error."""
-
-
-class Question(NamedTuple):
-    """A text to search, and the pattern with its flags.
-
-    Attributes:
-        pattern: The pattern.
-        text: The text.
-        flags: Flags of ``re``.
-        lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
-    """
-
-    pattern: str
-    text: str
-    flags: int = 0
-    lists: str = ""
-
-    @property
-    def compiled(self) -> tuple[str, int, str]:
-        """What a process compiles."""
-        return self.pattern, self.flags, self.lists
 
 
 def guarded_search(

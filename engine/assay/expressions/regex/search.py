@@ -43,11 +43,10 @@ from assay.expressions.regex.compiled import (
     parsed,
     quick_size,
 )
-from assay.expressions.regex.guarded import Answer, Question, guarded_search
 from assay.expressions.regex.linear import Boundary, has_many_cases, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
+from assay.expressions.regex.questions import Answer, Question
 from assay.expressions.regex.trees.charsets import BEYOND_LETTERS
-from assay.expressions.regex.trees.lookahead import without_look_ahead
 from assay.expressions.regex.trees.nodes import NotLinearError
 from assay.expressions.regex.trees.substitutes import has_substitutes, with_substitutes
 from assay.expressions.shared_columns import SharedColumn, among, is_small, nulls, positions, text
@@ -171,6 +170,8 @@ def _with_guarded(questions: Sequence[Question], here: Sequence[Answer | None], 
     """Fill in the answers that need ``re`` in separate processes; equal questions are asked once."""
     if None not in here:
         return [answer for answer in here if answer is not None]
+    from assay.expressions.regex.guarded import guarded_search  # few patterns need it
+
     undecided = Counter(question for question, answer in zip(questions, here, strict=True) if answer is None)
     others = _answers_by_positions([*undecided], limits)
     distinct = [question for question in undecided if question not in others]
@@ -193,6 +194,8 @@ _LAST_TRY = 0.005
 
 def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict[Question, Answer]:
     """Answer what sets of positions can answer: by ``re``, and by them where it is late."""
+    from assay.expressions.regex.guarded import guarded_search  # as above
+
     patterns = {(question.pattern, question.flags) for question in questions if not question.lists}
     expressed = {pattern for pattern in patterns if _positions(*pattern)[0] is not None}
     able = [question for question in questions if not question.lists and question.compiled[:2] in expressed]
@@ -473,6 +476,8 @@ def _linear_route(pattern: str, flags: int) -> Route:
 
 def _other_trees(tree: Any) -> Iterator[Any]:
     """Yield trees that match in the same texts and that the linear engine may run."""
+    from assay.expressions.regex.trees.lookahead import without_look_ahead  # few patterns need it
+
     with contextlib.suppress(NotLinearError, RecursionError):
         if has_substitutes(tree):
             tree = with_substitutes(tree)
@@ -536,6 +541,8 @@ def check_pattern(pattern: str, lists: str = "") -> None:
             parsed(pattern, 0)
             compile_pattern(pattern)
             return
+    from assay.expressions.regex.guarded import guarded_search  # as above
+
     (answer,) = guarded_search([Question(pattern, "", lists=lists)], seconds=1.0)
     if isinstance(answer, Exception):
         raise answer

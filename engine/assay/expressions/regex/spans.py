@@ -22,9 +22,10 @@ from polars.exceptions import PolarsError
 from assay.calls.limits import Limits
 from assay.errors import describe_error, encodable
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, on_any_stack, parsed, quick
-from assay.expressions.regex.guarded import Question, guarded_search
+from assay.expressions.regex.guarded import guarded_search
 from assay.expressions.regex.linear import class_of
 from assay.expressions.regex.match_program import TASKS
+from assay.expressions.regex.questions import Question
 from assay.expressions.regex.search import BY_PACKAGE, is_disputed, note_timeout
 from assay.expressions.regex.trees.charsets import (
     CHARACTERS,
