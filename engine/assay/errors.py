@@ -251,7 +251,7 @@ def quoted(value: str) -> str:
 
 def encodable(text: str) -> str:
     """Escape lone surrogates, which UTF-8 cannot encode."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 RAISED = (Exception, SystemExit)

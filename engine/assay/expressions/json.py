@@ -69,7 +69,7 @@ _pieces = c_make_encoder(None, str, encode_basestring, None, ": ", ", ", False, 
 
 def dumps(value: Any) -> str:
     """Write JSON as ``json.dumps(value, ensure_ascii=False, default=str)``, small values in half its time."""
-    return "".join(_pieces(value, 0))
+    return encode_basestring(value) if type(value) is str else "".join(_pieces(value, 0))
 
 
 def nesting(value: str) -> int:

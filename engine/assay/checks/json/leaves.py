@@ -21,6 +21,8 @@ _REMOVED = object()
 """Stands for an element that is not compared: the others keep their places."""
 _CONTAINERS = frozenset({dict, list})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_SEVERAL = frozenset({dict, list, bool, int, float})
+"""Types whose values may equal values of another type, or hold such values."""
 _NUMBER = "number"
 
 
@@ -56,7 +58,8 @@ class LeafDifference(NamedTuple):
     @property
     def path(self) -> tuple[Any, ...]:
         """The steps from the top."""
-        path, left = list[Any](), self.steps
+        path: list[Any] = []
+        left = self.steps
         while left is not None:
             step, left = left
             path.append(step)
@@ -79,7 +82,7 @@ def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = T
     walk = _ordered if rules.ordered else _unordered
     for difference in walk(value, gold, rules, result):  # the result is complete when they are read
         if len(result.differences) < shown and (extra or difference[1] is not ABSENT):
-            result.differences.append(LeafDifference(*difference))
+            result.differences.append(LeafDifference._make(difference))
         if not counts and len(result.differences) >= shown:
             break
     return result
@@ -90,21 +93,21 @@ def _is_leaf(value: Any) -> bool:
 
 
 def is_same(value: Any, gold: Any) -> bool:
-    """Return whether values certainly match, as most right answers do: a fast walk, in which only what is alike is equal."""
+    """Return whether values certainly match, as most right answers do: they are equal, and numbers and flags are of the same type."""
+    try:
+        if value != gold:
+            return False
+    except RecursionError:  # it depends on the depth of the stack
+        return False
     pending = [(value, gold)]
     for own, wanted in pending:
         kind = own.__class__
-        if kind is not wanted.__class__:
+        if kind is not wanted.__class__:  # to Python true is 1
             return False
-        if kind not in _CONTAINERS:
-            if own != wanted:
-                return False
-        elif len(own) != len(wanted):
-            return False
-        elif kind is list:
-            pending += zip(own, wanted, strict=True)
-        else:
-            pending += [(inner, wanted.get(step, ABSENT)) for step, inner in own.items()]
+        if kind in _CONTAINERS:
+            for step in own if kind is dict else range(len(own)):
+                if own[step].__class__ in _SEVERAL:
+                    pending.append((own[step], wanted[step]))  # noqa: PERF401  (a comprehension is a call)
     return True
 
 

@@ -189,7 +189,7 @@ def compiled_anew(text: str, formats: bool) -> Schema:
             return Schema(text, formats, cost, problem=problem, is_late=True)
         return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
     try:
-        validator = _validator_for()(schema, validate_formats=formats)
+        validator = _validator_for(formats or cost is not None)(schema, validate_formats=formats)
     except Exception as error:  # noqa: BLE001  (whatever the package raises)
         message = getattr(error, "message", None) or str(error)
         return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
@@ -205,11 +205,13 @@ compiled = cached_within(_BYTES, _size)(compiled_anew)
 
 
 @cache
-def _validator_for() -> Callable[..., Any]:
+def _validator_for(with_patterns: bool) -> Callable[..., Any]:
+    """Return what compiles a schema; options of patterns take time where there are none, as in a plain schema."""
     import jsonschema_rs
 
+    validator_for = partial(jsonschema_rs.validator_for, offline=True, mask=_MASK)
     patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
-    return partial(jsonschema_rs.validator_for, offline=True, mask=_MASK, pattern_options=patterns)
+    return partial(validator_for, pattern_options=patterns) if with_patterns else validator_for
 
 
 def _package() -> list[str]:
