@@ -20,7 +20,7 @@ SLOW = {
         "assay.steps.regex",
     ),
     *("assay.expressions.regex.pattern_column", "assay.insight.results", "assay.rubrics.rubric", "assay.writing.seals"),
-    *("assay.steps.tool_calls.python", "assay.steps.numbers", "assay.guard.pool"),
+    *("assay.steps.tool_calls.python", "assay.guard.pool"),
     "assay.expressions.regex.trees.lookahead",
 }
 

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from assay.checks.base import Check, Row, Traits
 from assay.expressions.shared_columns import SharedColumn, exactly, row_of, rowwise, text
+from assay.steps.numbers import number_value
 from assay.values.params import Params
 from assay.values.references import Reference
 
@@ -248,10 +249,7 @@ class LengthScaled(Group):
             return float(len(completion if self.params.unit == "chars" else completion.split()))
         value = self.length.row(row)
         value = len(value) if isinstance(value, list) else value
-        if isinstance(value, str):
-            from assay.steps.numbers import number_value  # with its steps; few specs have this group
-
-            value = number_value(value)
+        value = number_value(value) if isinstance(value, str) else value
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return float(self.params.max)
         return float(value)
