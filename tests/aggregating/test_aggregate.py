@@ -25,7 +25,7 @@ FAILS = {"type": "contains", "value": "no"}
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_the_weighted_mean_is_the_left_fold_bit_for_bit(engine):
     rng = random.Random(5)
-    for height in [1, 2, 5, 300] * sized(40, 8):
+    for height in [1, 2, 5, 300] * sized(40, 4):
         numbers = range(rng.choice((*range(1, 9), 64, 65, 200)))
         weights = [rng.choice((rng.random(), 10 ** rng.uniform(-300, 300), 0.1, 0.7, 1.1, 3, 0)) for _ in numbers]
         if not sum(weights):

@@ -541,7 +541,7 @@ TOLERANCES = ({}, {"other": 1}, *({"coordinate_tolerance": value} for value in (
     ],
 )
 def test_the_functions_conform_on_hostile_cases(name, options):
-    cases = sized(20_000, 100)
+    cases = sized(20_000, 60)
     assert assert_fn_conforms(name, cases=cases, **options) >= cases
 
 

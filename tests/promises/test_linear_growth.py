@@ -176,7 +176,7 @@ def test_no_text_takes_a_row_more_than_linear_time(verifier, row_of, number):
     assert slow_texts(partial(by_rows, verifier, row_of), names) == []
 
 
-@pytest.mark.parametrize(("verifier", "row_of", "number"), COLUMNS if LONG else COLUMNS[::7])
+@pytest.mark.parametrize(("verifier", "row_of", "number"), COLUMNS if LONG else COLUMNS[::11])
 def test_no_text_takes_columns_more_than_linear_time(verifier, row_of, number):
     names = (*TEXTS,) if LONG else (*TEXTS,)[number % 2 :: 2]
     work_of = partial(by_columns, verifier, row_of)

@@ -140,7 +140,7 @@ def test_other_rows_of_a_task_are_the_nearest(index):
 
 def test_rows_are_there_while_it_reads(index):
     seen = []
-    reading = Index(open_result(frame_of(450_000)))
+    reading = Index(open_result(pl.concat([frame_of(45_000)] * 10)))
     assert reading.mask(RowFilters(failed=["a"])).to_list() == []
     reading.scan(lambda rows: seen.append((rows, reading.frame.height, len(reading.order(["reward"])))))
     assert seen[-1] == (450_000,) * 3

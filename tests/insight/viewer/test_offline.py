@@ -103,7 +103,7 @@ def wide(names, models, steps, mark=""):
 
 WIDE = {
     "hostile": (lambda: open_result(hostile(400, 300, 100)), True),
-    "many checks": (lambda: wide(320, 60, 50), True),
+    "many checks": (lambda: wide(sized(320, 160), 60, 50), True),
     "many steps": (lambda: wide(20, 20, 300), True),
     "long names": (lambda: wide(60, 60, 10, "\U0001f600" * 3_000), False),
     "endless names": (lambda: wide(10, 30, 10, "漢<&" * 5_000), False),
