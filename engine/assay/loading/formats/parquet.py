@@ -117,7 +117,7 @@ class ParquetFile(File):
             # are stored once for many rows
             is_harmless = len(units) == 1 and rows * units[0].size <= HARMLESS
             are_small = rows < THRESHOLDS.small_group * len(units) and not is_harmless
-            if not units or (self._fitting(units) >= _frames() and not are_small):
+            if not units or (self._fitting(units) >= 2 * _frames() and not are_small):
                 return False
         return self.plain
 
@@ -137,18 +137,17 @@ class ParquetFile(File):
         def decode(group: int) -> pl.DataFrame:
             return frame.slice(starts[group], starts[group + 1] - starts[group]).collect(engine="in-memory")
 
-        # nothing else is in memory before the first group, so that two can be decoded at once
         groups = iter(range(first, last))
-        with ThreadPoolExecutor(max(2, at_once), thread_name_prefix="assay-reader") as pool:
-            pending = deque(pool.submit(decode, group) for group in islice(groups, max(2, at_once)))
+        with ThreadPoolExecutor(at_once, thread_name_prefix="assay-reader") as pool:
+            pending = deque(pool.submit(decode, group) for group in islice(groups, at_once))
             while pending:
                 yield pending.popleft().result()
                 pending.extend(pool.submit(decode, group) for group in islice(groups, at_once - len(pending)))
 
 
 def _frames() -> int:
-    # row groups that must fit for each that is decoded: those that wait and are scored, what decoding takes, and those that are freed
-    return 12 if keeps_memory() else 6
+    # row groups that must fit for each that is decoded: itself, one that is scored, and what decoding takes or was just freed
+    return 6 if keeps_memory() else 3
 
 
 def _size_in_memory(units: Sequence[Unit]) -> int:
