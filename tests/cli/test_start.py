@@ -64,20 +64,3 @@ def test_what_the_counts_of_a_run_say_needs_no_result(tmp_path):
 
 def test_a_command_imports_no_engine_for_its_help(tmp_path):
     assert _imported("score", "--help", folder=tmp_path)[-1:] == ["0"]
-
-
-@pytest.mark.parametrize(("options", "plugins"), [((), []), (("--import", "mine"), ["plugged in"])])
-def test_plugins_of_pydantic_are_for_the_models_of_users(tmp_path, options, plugins):
-    plugin = "class plugin:\n    def new_schema_validator(*_): return None, None, None"
-    (tmp_path / "plugged.py").write_text(f"print('plugged in')\n{plugin}")
-    (tmp_path / "mine.py").write_text("import pydantic\nclass Mine(pydantic.BaseModel): x: int")
-    (tmp_path / "plugged-1.dist-info").mkdir()
-    (tmp_path / "plugged-1.dist-info" / "METADATA").write_text("Name: plugged\nVersion: 1")
-    (tmp_path / "plugged-1.dist-info" / "entry_points.txt").write_text("[pydantic]\nplugged = plugged:plugin")
-    (tmp_path / "rollouts.jsonl").write_text('{"completion": "a refund"}')
-    (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))
-    run = ("score", "rollouts.jsonl", "--spec", "spec.json", "--out", "rewards.jsonl", *options)
-    code = f"import sys; sys.argv = ['assay', *{run}]; from assay.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert [line for line in (done.stdout + done.stderr).splitlines() if "plugged" in line] == plugins

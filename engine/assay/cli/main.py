@@ -14,7 +14,6 @@ import sys
 from typing import Any
 
 from assay.cli.app import app, say, to_stderr
-from assay.cli.modules import leave_out_plugins
 from assay.errors import printable
 from assay.system.processes import open_standard_streams, return_memory_soon, silence
 from assay.system.signals import CLEANUPS, EXIT_MESSAGES, FORCE_EXIT, ForceExit
@@ -60,7 +59,6 @@ def _ignore_signals() -> None:
 def main() -> None:
     """Run the ``assay`` command."""
     return_memory_soon()
-    leave_out_plugins()
     gc.disable()  # until a command has imported its modules: to look for garbage among them takes a tenth of a short run
     open_standard_streams()
     open_streams()

@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,17 +13,6 @@ from assay.errors import AssayError, AssayWarning, UsageError, describe_error, d
 if TYPE_CHECKING:
     from assay.checks.base import Check
     from assay.rubrics.rubric import Rubric
-
-
-_NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
-_SET_HERE: list[str] = []
-
-
-def leave_out_plugins() -> None:
-    """Keep pydantic from loading plug-ins, for which it reads the metadata of all installed packages, until the user names a module."""
-    if _NO_PLUGINS not in os.environ:
-        os.environ[_NO_PLUGINS] = "__all__"
-        _SET_HERE.append(_NO_PLUGINS)
 
 
 def import_modules(modules: Sequence[str] | None) -> list[str]:
@@ -91,8 +79,6 @@ def _attribute(path: str, option: str, example: str) -> Any:
 def _module(name: str, option: str) -> Any:
     from assay.rewards.declared import allow
 
-    while _SET_HERE:  # the models of users have their plug-ins
-        del os.environ[_SET_HERE.pop()]
     if not name.endswith(".py"):
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
         module = _imported(name, option)
