@@ -27,13 +27,24 @@ _parsed = cache(json.loads)
 
 
 def _calls(row):
+    """Return the calls of messages; arguments that are not JSON are text, and equal none that is expected, as the checks define it."""
     requests = [call["function"] for message in row["completion"] for call in message["tool_calls"] or ()]
-    return [(request["name"], json.loads(request["arguments"])) for request in requests]
+    return [(request["name"], _read(request["arguments"])) for request in requests]
 
 
 def _tagged(row):
-    calls = map(json.loads, _TAG.findall(row["said"]))
-    return [(call["name"], call["arguments"]) for call in calls]
+    """Return the calls in tags; what cannot be read is a call without a name, as the checks define it, not the end of the loop."""
+    values = map(_read, _TAG.findall(row["said"]))
+    return [
+        (call.get("name"), call.get("arguments", {})) if isinstance(call, dict) else (None, call) for call in values
+    ]
+
+
+def _read(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _std(value):
@@ -49,7 +60,7 @@ def _object_fits(value, allowed):
 
 
 def _fits(arguments, allowed, schema):
-    if any(name not in arguments for name in schema["required"]):
+    if not isinstance(arguments, dict) or any(name not in arguments for name in schema["required"]):
         return False
     for name, given in arguments.items():
         if name not in schema["properties"] or name not in allowed:
@@ -136,7 +147,12 @@ def _validators(text):
 
 def _valid(row):
     validators = _validators(row["tools"])
-    return float(all(name in validators and validators[name].is_valid(arguments) for name, arguments in _calls(row)))
+    return float(
+        all(
+            name in validators and isinstance(arguments, dict) and validators[name].is_valid(arguments)
+            for name, arguments in _calls(row)
+        )
+    )
 
 
 SCORES = {

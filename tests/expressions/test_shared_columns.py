@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from assay.expressions.pairs import listed_where, once_pairs, quoted_lists_expr
-from assay.expressions.shared_columns import encoded, first_of_each, in_lists
+from assay.expressions.shared_columns import distinct_rows, encoded, first_of_each, in_lists
 
 
 def test_values_go_into_lists_in_order():
@@ -47,3 +47,13 @@ def test_pairs_are_compared_once_and_those_of_a_text_follow_each_other():
     pairs = once_pairs(pl.col("text"), pl.col("gold"), compared, pl.Struct({"same": pl.Boolean}))
     assert frame.select(pairs).to_series().struct.field("same").to_list() == [True, False, None, False, True, None]
     assert asked == [("a", "a"), ("a", "b"), ("b", "a")]
+
+
+@pytest.mark.parametrize("other", [pl.String, pl.Int64])
+def test_distinct_rows_are_in_order_of_the_first(other):
+    given = [("b", "1"), (None, "1"), ("b", None), (None, None), ("b", "1"), ("null", "1"), (None, None), ("", "1")]
+    rows = pl.DataFrame(given, schema=["^a$", "*"], orient="row")
+    rows = pl.DataFrame([rows["^a$"], rows["*"].cast(other)])
+    distinct, which = distinct_rows(rows.to_struct("rows"))
+    assert which.to_list() == [0, 1, 2, 3, 0, 4, 3, 5]
+    assert distinct.gather(which).to_list() == rows.to_dicts()
