@@ -204,10 +204,17 @@ def _answer(page: str) -> list[tuple[str, str]] | str:
     return json.loads(parent.stdout.readline() or '"the process that runs the pages has ended"')
 
 
+_OF_MOST_PAGES = (
+    *("assay.cli.main", "assay.cli.results", "assay.cli.scoring", "assay.runs.side_by_side"),
+    *("assay.insight.diffing", "assay.insight.findings", "assay.checks.graders.check", "assay.checks.tools.tool_calls"),
+    *("assay.checks.instructions.check", "assay.checks.similarity.check", "numpy", "rich.progress", "rich.table"),
+)
+
+
 def _main() -> None:
     """Run each page that standard input has, a line for each; print a line about each."""
-    import assay.cli.main
-    import assay.compiling.plan  # noqa: F401  (what most pages need)
+    for module in _OF_MOST_PAGES:
+        importlib.import_module(module)
 
     sys.path.insert(0, "")
     for page in sys.stdin:
