@@ -135,8 +135,9 @@ def _last_line(text: str) -> str | None:
 
 
 def _after(text: str) -> str | None:
+    """Read up to the end of the line, as the step does."""
     _, mark, rest = text.rpartition("####")
-    return rest.strip() if mark else None
+    return rest.partition("\n")[0].strip() if mark else None
 
 
 def _answer(text: str) -> str | None:

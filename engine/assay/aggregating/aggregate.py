@@ -241,8 +241,8 @@ def _line_exprs(
     if not spec.id:  # the row names the check
         name = pl.col(own_extra_column(verifier, spec)) + pl.lit(": ")
         prefix = pl.lit(owner) + name if (owner := label("").removesuffix(": ")) else name
-    line = prefix + pl.when(column != "").then(column)
-    return [line if shown is None else pl.when(shown).then(line)]
+    has_line = column != "" if shown is None else (column != "") & shown
+    return [pl.when(has_line).then(prefix + column)]
 
 
 def _group_exprs(

@@ -78,12 +78,12 @@ class Chain:
         """Return the lane of the result; ``source`` if there are no steps."""
         return (source, *self.lanes(source))[-1]
 
-    def missing_expr(self, source: SharedColumn | None = None) -> pl.Expr:
-        """Return the name of the step that finds nothing as an expression; null where the text is null or a step fails, too."""
+    def missing_expr(self, source: SharedColumn | None = None, label: str = "") -> pl.Expr:
+        """Return a label and the name of the step that finds nothing; null where the text is null or a step fails, too."""
         missing: pl.Expr = pl.lit(None, dtype=pl.String)
         inputs = [text() if source is None else source.col, *(lane.col for lane in self.lanes(source))]
         for step, (before, after) in reversed([*zip(self.steps, pairwise(inputs), strict=True)]):
-            missing = pl.when(before.is_not_null() & after.is_null()).then(pl.lit(step.name)).otherwise(missing)
+            missing = pl.when(before.is_not_null() & after.is_null()).then(pl.lit(label + step.name)).otherwise(missing)
         error = self.error_expr(source)
         return missing if error is None else pl.when(error.is_null()).then(missing)
 

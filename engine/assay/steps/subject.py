@@ -77,7 +77,7 @@ class Subject:
     def nothing_expr(self) -> pl.Expr:
         """Return why there is nothing to read as a String expression; null where there is something, or a step fails."""
         source = self._source_lane
-        missing = pl.lit(NOTHING) + self.chain.missing_expr(source)
+        missing = self.chain.missing_expr(source, NOTHING)
         if source is None:
             return missing
         return pl.when(source.col.is_null()).then(pl.lit(f"{NOTHING}{self.source}")).otherwise(missing)
