@@ -8,7 +8,14 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Columns, Example, GoldKind, Row, Traits, identity
 from assay.checks.instructions.extras import check_language, detected
-from assay.checks.instructions.instructions import IDS, KWARGS, PROMPT, InstructionTask, read_task
+from assay.checks.instructions.instructions import (
+    IDS,
+    KWARGS,
+    PROMPT,
+    REPEAT_PROMPT,
+    InstructionTask,
+    read_task,
+)
 from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, PairCheck, in_columns
 from assay.errors import describe_error
@@ -76,8 +83,11 @@ class IFEval(Check):
 
     def columns(self) -> Columns:
         def build(schema: pl.Schema) -> pl.Expr:
-            names = [name for name in (IDS, KWARGS, PROMPT) if name in schema]
-            task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
+            parts = {name: exactly(name) for name in (IDS, KWARGS, PROMPT) if name in schema}
+            if PROMPT in parts and schema.get(IDS) == pl.List(pl.String):
+                # no other instruction reads the prompt, of which there are more than of tasks
+                parts[PROMPT] = pl.when(parts[IDS].list.contains(REPEAT_PROMPT)).then(parts[PROMPT])
+            task = pl.struct(*parts.values()) if parts else pl.struct(pl.lit(None).alias(IDS))
             return pl.map_batches([text(), task], self._of_columns, return_dtype=PAIR_ANSWER, is_elementwise=True)
 
         return Columns.of(SharedColumn(f"ifeval:{identity(self)}", build).col)

@@ -25,6 +25,9 @@ from assay.values.references import source_text
 
 IDS, KWARGS, PROMPT = "instruction_id_list", "kwargs", "prompt"
 
+REPEAT_PROMPT = "combination:repeat_prompt"
+"""The instruction that reads the prompt."""
+
 Number = int | float
 LESS, LEAST = RELATIONS = ("less than", "at least")
 EXACTLY = "exactly"
@@ -290,7 +293,7 @@ def _two_responses(text: str) -> str:
     return "" if all(one != other for one, other in pairwise(responses)) else "two equal responses"
 
 
-@_instruction("combination:repeat_prompt", prompt_to_repeat=_TEXT)
+@_instruction(REPEAT_PROMPT, prompt_to_repeat=_TEXT)
 def _repeat_prompt(text: str, prompt_to_repeat: str) -> str:
     wanted = prompt_to_repeat.strip()
     return "" if text.strip().lower().startswith(wanted.lower()) else f"does not begin with {quoted(wanted)}"

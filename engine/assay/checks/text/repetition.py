@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
+from operator import indexOf
 from typing import Any, TypeVar
 
 from pydantic import Field
@@ -89,9 +90,8 @@ class Repetition(PairCheck):
     def _reason(self, words: Sequence[str], repeats: int) -> str:
         """Return how many sequences repeat an earlier one, and the first of the most frequent ones."""
         n = self.params.n
-        ngrams = [*_ngrams(words, n)]
-        ngram, most = _most_common(Counter(ngrams))
-        start = ngrams.index(ngram)
+        ngram, most = _most_common(Counter(_ngrams(words, n)))
+        start = indexOf(_ngrams(words, n), ngram)
         shown = quoted(" ".join(words[start : start + n]))
-        of = f"{repeats} of {len(ngrams)} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
+        of = f"{repeats} of {len(words) - n + 1} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
         return f"{of}; {shown} occurs {most} times"
