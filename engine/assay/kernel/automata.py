@@ -6,11 +6,12 @@ node accepts comes from ``charsets``, so Unicode is that of the running Python. 
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import accumulate, combinations, pairwise, takewhile
+from itertools import groupby, pairwise
 from math import prod
-from operator import or_, xor
+from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from assay.expressions.regex.trees.charsets import (
     cut_to_ascii,
     word_characters,
 )
-from assay.expressions.regex.trees.nodes import TYPE_FLAGS
+from assay.expressions.regex.trees.nodes import REPEATS, Node, NotLinearError, of_group, ways_of, with_flags
 from assay.frozen import frozen
 
 MOST_STATES = 400
@@ -40,7 +41,7 @@ _ASCII = 128
 _NEWLINE: Ranges = ((10, 10),)
 
 
-class NoAutomatonError(Exception):
+class NoAutomatonError(NotLinearError):
     """The pattern has no automaton of a reasonable size; the message says why, in a few words."""
 
 
@@ -55,10 +56,6 @@ class Classes:
     def of(self, code: int) -> int:
         """Return the class of a code point."""
         return self.class_of[bisect_right(self.starts, code) - 1]
-
-    def intervals(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the first code point, the one behind the last, and the class of each interval."""
-        yield from zip(self.starts, (*self.starts[1:], _END), self.class_of, strict=True)
 
 
 class Stops(NamedTuple):
@@ -125,7 +122,7 @@ class _Threads:
     def __init__(self) -> None:
         self.sets: dict[Ranges, int] = {}
         self.by_set: list[list[tuple[int, int]]] = []
-        self.free: list[list[tuple[str, int]]] = []
+        self.free: list[list[tuple[Any, int]]] = []
         self.words: Ranges | None = None
         self._edges = 0
 
@@ -134,7 +131,7 @@ class _Threads:
         self.free.append([])
         return len(self.free) - 1
 
-    def link(self, start: int, end: int, assertion: str = "") -> int:
+    def link(self, start: int, end: int, assertion: Any = None) -> int:
         self._count()
         self.free[start].append((assertion, end))
         return end
@@ -144,74 +141,71 @@ class _Threads:
         if self._edges > _MOST_EDGES:
             raise NoAutomatonError("automaton too large")
 
-    def add(self, items: Iterable[tuple[Any, Any]], flags: int, start: int) -> int:
-        for op, value in items:
-            start = self._item(op, value, flags, start)
+    def add(self, nodes: Iterable[Node], start: int) -> int:
+        for node in nodes:
+            start = self._add(node, start)
         return start
 
-    def _item(self, op: Any, value: Any, flags: int, start: int) -> int:
+    def _add(self, node: Node, start: int) -> int:
+        op, value, flags = node
         if op in CHARACTERS:
             self._count()
             end = self.place()
-            ranges = accepted(op, value, flags)
-            self.by_set[start].append((self.sets.setdefault(ranges, len(self.sets)), end))
+            self.by_set[start].append((self.sets.setdefault(accepted(*node), len(self.sets)), end))
             return end
-        if op is sre.SUBPATTERN:
-            _, added, dropped, inner = value
-            if added & TYPE_FLAGS:  # CPython's search uses the outer flags for its prefix
-                raise NoAutomatonError("scoped a/u flags")
-            return self.add(inner, (flags | added) & ~dropped, start)
+        if op is sre.SUBPATTERN:  # not with a type of its own: CPython's search uses the outer flags for its prefix
+            return self.add(of_group(node), start)
         if op is sre.BRANCH:
             end = self.place()
-            for inner in value[1]:
-                self.link(self.add(inner, flags, self.link(start, self.place())), end)
+            for way in ways_of(node):
+                self.link(self.add(way, self.link(start, self.place())), end)
             return end
-        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            return self._repeat(value[0], value[1], value[2], flags, start)
+        if op in REPEATS:
+            return self._repeat(node, start)
         if op is sre.AT:
-            return self.link(start, self.place(), self._assertion(value, flags))
+            return self._assert(value, flags, start)
         raise NoAutomatonError(_NAMES.get(op, str(op).lower().replace("_", " ")))
 
-    def _repeat(self, least: int, most: Any, inner: Any, flags: int, start: int) -> int:
-        if (
-            most != 1 and isinstance(inner, sre_parser.SubPattern) and inner.getwidth()[0] == 0
-        ):  # CPython repeats nothing but once
+    def _repeat(self, node: Node, start: int) -> int:
+        least, most, inner = node.value
+        if most != 1 and inner.getwidth()[0] == 0:  # CPython repeats nothing but once
             raise NoAutomatonError("a repeat of something that may be empty")
+        (way,) = ways_of(node)
         for _ in range(least):
-            start = self.add(inner, flags, start)
+            start = self.add(way, start)
         if most is sre.MAXREPEAT:
             loop = self.link(start, self.place())
-            self.link(self.add(inner, flags, loop), loop)
+            self.link(self.add(way, loop), loop)
             return loop
         end = self.link(start, self.place())
         for _ in range(most - least):
-            start = self.add(inner, flags, start)
+            start = self.add(way, start)
             self.link(start, end)
         return end
 
-    def _assertion(self, value: Any, flags: int) -> str:
-        many = "m" if flags & sre.SRE_FLAG_MULTILINE else ""
-        if value in (sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY):
+    def _assert(self, value: Any, flags: int, start: int) -> int:
+        if value in _BOUNDARIES:
             words = word_characters(flags)
             if self.words is not None and self.words != words:
                 raise NoAutomatonError("two kinds of words")
             self.words = words
-        names = {sre.AT_BOUNDARY: "b", sre.AT_NON_BOUNDARY: "B", sre.AT_BEGINNING: f"^{many}", sre.AT_END: f"${many}"}
-        return {**names, sre.AT_BEGINNING_STRING: "^", sre.AT_END_STRING: "z"}[value]
+        by_line = sre.AT_MULTILINE if flags & sre.SRE_FLAG_MULTILINE else {}
+        return self.link(start, self.place(), by_line.get(value, value))
 
 
+_BOUNDARIES = sre.AT_BOUNDARY, sre.AT_NON_BOUNDARY
 _NAMES = {sre.ASSERT: "look-around", sre.ASSERT_NOT: "look-around", sre.GROUPREF: "back-reference"}
 
 
-def holds(assertion: str, before: _Kind, after: _Kind, *, ends: bool) -> bool:
+def holds(assertion: Any, before: _Kind, after: _Kind, *, ends: bool) -> bool:
     """Return whether an assertion holds between two characters; ``ends`` if the text ends behind ``after``, a newline."""
-    if assertion in ("b", "B"):
+    if assertion in _BOUNDARIES:
         is_edge = (before is not None and before.is_word) != (after is not None and after.is_word)
         is_possible = before is not None or after is not None or boundary_in_nothing()
-        return is_edge if assertion == "b" else not is_edge and is_possible
-    if assertion in ("^", "^m"):
-        return before is None or (assertion == "^m" and before.is_newline)
-    behind_last = assertion == "$m" or (assertion == "$" and ends)
+        return is_edge if assertion is sre.AT_BOUNDARY else not is_edge and is_possible
+    if assertion in (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING, sre.AT_BEGINNING_LINE):
+        return before is None or (assertion is sre.AT_BEGINNING_LINE and before.is_newline)
+    behind_last = assertion is sre.AT_END_LINE or (assertion is sre.AT_END and ends)
     return after is None or (behind_last and after.is_newline)
 
 
@@ -220,17 +214,9 @@ class _State(NamedTuple):
     if_ended: frozenset[int]
     """Threads that count only if the text ends here."""
     before: _Kind
-    may_end: bool
-    """Whether there is a match if the text ends here."""
 
 
-class _Moves(NamedTuple):
-    """What the characters of one kind do in a state."""
-
-    is_match: bool
-    moves: tuple[tuple[int, int], ...]
-    late: tuple[tuple[int, int], ...]
-    is_match_if_last: bool
+_Edges = list[tuple[int, int]]
 
 
 class _Subsets:
@@ -238,174 +224,137 @@ class _Subsets:
 
     def __init__(self, threads: _Threads, first: int, last: int) -> None:
         self._threads, self._first, self._last = threads, first, last
-        words = threads.words or ()
-        self.classes, members = _partition([*threads.sets, words, _NEWLINE])
-        size = len(threads.sets)
+        sets = [*threads.sets, threads.words or (), _NEWLINE]
+        self.classes, within = joint_classes([_in_or_out(ranges) for ranges in sets])
         if self.classes.number > MOST_CLASSES:
             raise NoAutomatonError("automaton too large")
-        self._kinds = [_Before(size in inside, size + 1 in inside) for inside in members]
-        self._members = members
-        self._closures: dict[tuple[frozenset[int], _Kind, _Kind, bool], frozenset[int]] = {}
-        self._has_dollar = any(assertion == "$" for edges in threads.free for assertion, _ in edges)
+        self._kinds = [_Before(is_word == 1, is_newline == 1) for is_word, is_newline in zip(*within[-2:], strict=True)]
+        self._members = [*zip(*within, strict=True)]
+        self._newline = len(threads.sets) + 1
+        self._has_dollar = any(assertion is sre.AT_END for edges in threads.free for assertion, _ in edges)
 
-    def _reached(self, places: frozenset[int], before: _Kind, after: _Kind, *, ends: bool = False) -> frozenset[int]:
-        key = places, before, after, ends
-        if (known := self._closures.get(key)) is None:
-            seen, stack = set(places), [*places]
-            while stack:
-                for assertion, to in self._threads.free[stack.pop()]:
-                    if to not in seen and (not assertion or holds(assertion, before, after, ends=ends)):
-                        seen.add(to)
-                        stack.append(to)
-            known = self._closures[key] = frozenset(seen)
-        return known
+    def _reached(self, state: _State, after: _Kind, *, ends: bool = False) -> set[int]:
+        stack = [*state.threads, *(state.if_ended if after is None else ())]
+        seen = {*stack}
+        while stack:
+            for assertion, to in self._threads.free[stack.pop()]:
+                if to not in seen and (assertion is None or holds(assertion, state.before, after, ends=ends)):
+                    seen.add(to)
+                    stack.append(to)
+        return seen
 
-    def _steps(self, places: Iterable[int]) -> tuple[tuple[int, int], ...]:
-        return tuple(edge for place in places for edge in self._threads.by_set[place])
+    def _edges(self, places: Iterable[int]) -> _Edges:
+        return [edge for place in places for edge in self._threads.by_set[place]]
 
-    def _moves(self, state: _State, after: _Before) -> _Moves:
-        reached = self._reached(state.threads, state.before, after)
-        late: tuple[tuple[int, int], ...] = ()
-        is_match_if_last = False
-        if self._has_dollar and after.is_newline:
-            more = self._reached(state.threads, state.before, after, ends=True)
-            late, is_match_if_last = self._steps(more - reached), self._last in more
-        return _Moves(self._last in reached, self._steps(reached), late, is_match_if_last)
+    def _moves(self, state: _State, after: _Before) -> tuple[_Edges, _Edges] | None:
+        """Return the edges of a state's threads, and those that count only if the text ends behind them; None for a match."""
+        reached = self._reached(state, after)
+        if self._last in reached:
+            return None
+        may_be_last = self._has_dollar and after.is_newline
+        late = self._reached(state, after, ends=True) - reached if may_be_last else set()
+        return self._edges(reached), self._edges(late) + [(self._newline, self._last)] * (self._last in late)
 
     def table(self) -> tuple[list[list[int]], list[bool], list[int]]:
         """Return the next states by state and class, whether a text may end in each, and those to begin with.
 
         The first two states are LOST and FOUND. It begins with the third, and behind a character with that of its class.
         """
-        before: list[_Kind] = [None, *self._kinds]
-        begins = [_State(frozenset([self._first]), frozenset(), each, may_end=False) for each in before]
-        order = [*dict.fromkeys(begins)]
-        index = {state: at + 2 for at, state in enumerate(order)}
-        number = self.classes.number
-        rows, at_end = [[LOST] * number, [FOUND] * number], [False, True]
-        at = 0
-        while at < len(order):
-            state = order[at]
-            at += 1
-            ended = self._reached(state.threads | state.if_ended, state.before, None)
-            at_end.append(state.may_end or self._last in ended)
+        begins = [_State(frozenset([self._first]), frozenset(), before) for before in (None, *self._kinds)]
+        index = {state: number for number, state in enumerate(dict.fromkeys(begins), 2)}
+        order = [*index]
+        rows, at_end = [[LOST] * self.classes.number, [FOUND] * self.classes.number], [False, True]
+        for state in order:  # which grows
+            at_end.append(self._last in self._reached(state, None))
             by_kind = {kind: self._moves(state, kind) for kind in set(self._kinds)}
             row = []
             for inside, kind in zip(self._members, self._kinds, strict=True):
-                moves = by_kind[kind]
-                if moves.is_match:
+                if (moves := by_kind[kind]) is None:
                     row.append(FOUND)
                     continue
-                threads = frozenset([self._first, *(to for each, to in moves.moves if each in inside)])
-                late = frozenset(to for each, to in moves.late if each in inside)
-                target = _State(threads, late, kind, moves.is_match_if_last)
+                threads, late = (frozenset([to for each, to in edges if inside[each]]) for edges in moves)
+                target = _State(threads | {self._first}, late, kind)
                 if target not in index:
-                    if len(order) + 2 >= MOST_STATES:
+                    if len(index) + 2 >= MOST_STATES:
                         raise NoAutomatonError("automaton too large")
-                    index[target] = len(order) + 2
+                    index[target] = len(index) + 2
                     order.append(target)
                 row.append(index[target])
             rows.append(row)
         return rows, at_end, [index[state] for state in begins]
 
 
-def _partition(sets: Sequence[Ranges]) -> tuple[Classes, list[frozenset[int]]]:
-    """Return classes of code points that the same sets contain, and which sets contain each class."""
-    changes = {0: 0}  # sets are bits: those of the sets of which a range begins or ends; not where the next one begins
-    for number, ranges in enumerate(sets):
-        bit = 1 << number
-        for first, last in ranges:
-            changes[first] = changes.get(first, 0) ^ bit
-            changes[last + 1] = changes.get(last + 1, 0) ^ bit
-    changes.pop(_END, None)
-    starts = sorted(changes)
-    inside = [*accumulate(map(changes.__getitem__, starts), xor)]
-    ids = {bits: number for number, bits in enumerate(dict.fromkeys(inside))}
-    members = [frozenset(number for number in range(len(sets)) if bits >> number & 1) for bits in ids]
-    return Classes(tuple(starts), tuple(map(ids.__getitem__, inside)), len(ids)), members
+def _in_or_out(ranges: Ranges) -> Classes:
+    return Classes((0, *(at for a, z in ranges for at in (a, z + 1))), (0, *(1, 0) * len(ranges)), 2)
 
 
 def joint_classes(partitions: Sequence[Classes]) -> tuple[Classes, list[tuple[int, ...]]]:
     """Return classes that lie within one class of each partition, and of each partition those that they lie in, by joint class."""
-    starts = sorted({start for classes in partitions for start in classes.starts})
-    ids: dict[tuple[int, ...], int] = {}
-    class_of = [ids.setdefault(tuple(classes.of(start) for classes in partitions), len(ids)) for start in starts]
+    changes = defaultdict[int, list[tuple[int, int]]](list)
+    for number, classes in enumerate(partitions):
+        for start, each in zip(classes.starts, classes.class_of, strict=True):
+            changes[start].append((number, each))
+    changes.pop(_END, None)
+    starts, class_of = sorted(changes), list[int]()
+    here, ids = [0] * len(partitions), dict[tuple[int, ...], int]()
+    for start in starts:
+        for number, each in changes[start]:
+            here[number] = each
+        class_of.append(ids.setdefault(tuple(here), len(ids)))
     return Classes(tuple(starts), tuple(class_of), len(ids)), [*zip(*ids, strict=True)]
 
 
-def automaton_of(tree: Iterable[tuple[Any, Any]], flags: int) -> Automaton:
+def automaton_of(tree: Any, flags: int) -> Automaton:
     """Return an automaton for whether a parsed pattern is found in a text.
 
     Raises:
         NoAutomatonError: There is none of a reasonable size.
     """
-    items = _shortest(tree)
+    shortest = _shortest(tree)
+    nodes = with_flags(shortest, flags)
     threads = _Threads()
     first = threads.place()
-    last = threads.add(items, flags, first)
+    last = threads.add(nodes, first)
     subsets = _Subsets(threads, first, last)
     rows, at_end, (start, *within) = _smallest(*subsets.table())
-    needs = _needed(items, flags)
-    widest = most if (most := _widest(items)) <= _MOST_REACH and needs else 0
+    contents = _contents(nodes)
+    needs = _needed(contents)
+    widest = most if needs and (most := shortest.getwidth()[1]) <= _MOST_REACH else 0
     after_e = rows[start][subsets.classes.of(ord("e"))]
     ends_early = rows[after_e][subsets.classes.of(ord(" "))] == LOST
     stops, stops_of = _stops(rows, start, subsets.classes, anywhere=ends_early)
     is_dense = not stops and not ends_early and not widest and len(rows) <= DENSE_STATES
-    frozen, pair = tuple(map(tuple, rows)), () if needs else _pair(items, flags)
+    frozen, pair = tuple(map(tuple, rows)), () if needs else _pair(contents)
     return Automaton(
         frozen, tuple(at_end), start, subsets.classes, needs, widest, tuple(within), stops, stops_of, pair, is_dense
     )
 
 
-def _shortest(items: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def _shortest(tree: Any) -> Any:
     """Return what each match begins and ends with without the repeats that only make it longer: ``a+b?`` is found where ``a`` is."""
-    kept = [*items]
+    kept = [*tree]
     for end in (-1, 0):
-        while kept and kept[end][0] in (sre.MAX_REPEAT, sre.MIN_REPEAT) and kept[end][1][0] == 0:
+        while kept and kept[end][0] in REPEATS and kept[end][1][0] == 0:
             del kept[end]
-        if kept and kept[end][0] in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+        if kept and kept[end][0] in REPEATS:
             least, _, inner = kept[end][1]
             kept[end] = sre.MAX_REPEAT, (least, least, inner)
-    return kept
-
-
-def _widest(items: Iterable[tuple[Any, Any]]) -> int:
-    """Return the most characters that a match has, or more than any window."""
-    total = 0
-    for op, value in items:
-        if op in CHARACTERS:
-            total += 1
-        elif op is sre.SUBPATTERN:
-            total += _widest(value[3])
-        elif op is sre.BRANCH:
-            total += max(map(_widest, value[1]))
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            total += min(int(value[1]), _MOST_REACH + 1) * _widest(value[2])
-    return total
+    return sre_parser.SubPattern(tree.state, kept)
 
 
 def _smallest(
     rows: list[list[int]], at_end: list[bool], begins: list[int]
 ) -> tuple[list[list[int]], list[bool], list[int]]:
     """Merge the states that no text tells apart; LOST and FOUND stay the first two."""
-    part: list[int] = [*map(int, at_end)]
-    count = 2
+    part, count = [*map(int, at_end)], 2
     while True:
         ids: dict[tuple[int, ...], int] = {}
         part = [ids.setdefault((part[at], *(part[to] for to in row)), len(ids)) for at, row in enumerate(rows)]
         if len(ids) == count:
             break
         count = len(ids)
-    names, kept = {part[LOST]: LOST, part[FOUND]: FOUND}, [LOST, FOUND]
-    for at, each in enumerate(part):
-        if each not in names:
-            names[each] = len(kept)
-            kept.append(at)
-    return (
-        [[names[part[to]] for to in rows[at]] for at in kept],
-        [at_end[at] for at in kept],
-        [names[part[at]] for at in begins],
-    )
+    kept = [part.index(number) for number in range(count)]
+    return [[part[to] for to in rows[at]] for at in kept], [at_end[at] for at in kept], [part[at] for at in begins]
 
 
 # ── what to look for first, and what to skip ────────────────────────────────────────────────────────────────────────────
@@ -435,7 +384,6 @@ _FEW_PAIRS = 1 / 50
 _CHOICES = 16
 _MOST_REACH = 100
 _ALIKE = 4
-_NEAR = 5
 _SEARCHED = 40
 _RANGES = 4
 
@@ -449,20 +397,39 @@ def literal(items: Sequence[tuple[Any, Any]], flags: int) -> Needed | None:
     """Return the bytes that a pattern stands for, if it is a phrase."""
     folds = bool(flags & sre.SRE_FLAG_IGNORECASE)
     is_phrase = items and all(op is sre.LITERAL and _is_certain(code, folds=folds) for op, code in items)
-    return _bytes_of([accepted(op, code, flags) for op, code in items]) if is_phrase else None
+    return _phrases([accepted(op, code, flags) for op, code in items])[0] if is_phrase else None
 
 
 def _is_certain(code: int, *, folds: bool) -> bool:
     return (code < _ASCII and chr(code) not in "iIkKsS") if folds else not 0xD800 <= code < 0xE000  # noqa: PLR2004
 
 
-def _needed(items: Sequence[tuple[Any, Any]], flags: int) -> tuple[Needed, ...]:
+def _contents(nodes: Iterable[Node]) -> list[Any]:
+    """Return what each match has one after the other: characters, a choice as a list of contents, and ``()`` for anything.
+
+    None stands between what is beside each other in some way: an inner repeat may have more of its kind there.
+    """
+    found: list[Any] = []
+    for node in nodes:
+        ways = map(_contents, ways_of(node))
+        if node.op in CHARACTERS:
+            found.append(accepted(*node))
+        elif node.op is sre.BRANCH:
+            found.append([*ways])
+        elif node.op is sre.SUBPATTERN or (node.op in REPEATS and node.value[0] >= 1):
+            found += [None, *next(ways), None] * (min(node.value[0], 2) if node.op in REPEATS else 1)
+        elif node.op is not sre.AT:
+            found.append(())
+    return found
+
+
+def _needed(contents: Sequence[Any]) -> tuple[Needed, ...]:
     """Return phrases of which each match contains one, if it is worth while to look for them first."""
-    found: list[tuple[Needed, ...]] = [(each,) for each in _phrases(items, flags)]
-    for branches, inner_flags in _choices(items, flags):
-        best = [min(_phrases(branch, inner_flags), key=_chance, default=None) for branch in branches]
-        if len(best) <= _CHOICES and None not in best:
-            found.append(tuple(each for each in best if each is not None))
+    found: list[tuple[Needed, ...]] = [(each,) for each in _phrases(contents)]
+    for branches in (each for each in contents if isinstance(each, list)):
+        best = [min(phrases, key=_chance) for branch in branches if (phrases := _phrases(branch))]
+        if len(best) == len(branches) <= _CHOICES:
+            found.append((*best,))
     best_of_all = min(found, key=lambda phrases: sum(map(_chance, phrases)), default=())
     return best_of_all if sum(map(_chance, best_of_all)) < _LIKELY else ()
 
@@ -471,51 +438,29 @@ def _chance(phrase: Needed) -> float:
     return prod(often(byte) / _ALL * (2 if mask else 1) for byte, mask in zip(*phrase, strict=True))
 
 
-def _phrases(items: Iterable[tuple[Any, Any]], flags: int) -> list[Needed]:
-    """Return the runs of characters that each match contains, one after the other, as bytes that they have at least."""
-    runs: list[list[Ranges]] = [[]]
-    inner: list[Needed] = []
-    for op, value in items:
-        if op in CHARACTERS and _bytes_of([alike := accepted(op, value, flags)]) is not None:
-            runs[-1].append(alike)
-        elif op is not sre.AT:
-            runs.append([])
-            if op is sre.SUBPATTERN:
-                inner += _phrases(value[3], (flags | value[1]) & ~value[2])
-            elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[0] >= 1:
-                inner += _phrases(value[2], flags)
-    return [*inner, *(phrase for run in runs if run and (phrase := _bytes_of(run)) is not None)]
+def _phrases(contents: Iterable[Any]) -> list[Needed]:
+    """Return the runs of characters that each match contains, as bytes that they have at least."""
+    runs = groupby(map(_alike, contents), bool)
+    return [Needed(*map(b"".join, zip(*run, strict=True))) for is_phrase, run in runs if is_phrase]
 
 
-def _bytes_of(run: Sequence[Ranges]) -> Needed | None:
-    """Return bytes that all texts of these characters have, each with the bits in which they differ; None if there are too many."""
-    want = mask = b""
-    for ranges in run:
-        codes = [code for first, last in ranges for code in range(first, min(last, first + _ALIKE) + 1)]
-        if not 0 < len(codes) <= _ALIKE or any(0xD800 <= code < 0xE000 for code in codes):  # noqa: PLR2004
-            return None
-        first, *others = (chr(code).encode() for code in codes)
-        if any(len(other) != len(first) for other in others):
-            return None
-        bits = bytes(reduce(or_, (other[at] ^ byte for other in others), 0) for at, byte in enumerate(first))
-        want, mask = want + bytes(byte | bit for byte, bit in zip(first, bits, strict=True)), mask + bits
-    return Needed(want, mask)
+def _alike(content: Any) -> tuple[bytes, bytes] | None:
+    """Return bytes that all characters of a kind have, with the bits in which they differ; None if these are too many."""
+    ranges: Ranges = content if isinstance(content, tuple) else ()
+    codes = [code for first, last in ranges for code in range(first, min(last, first + _ALIKE) + 1)]
+    if not 0 < len(codes) <= _ALIKE or any(0xD800 <= code < 0xE000 for code in codes):  # noqa: PLR2004
+        return None
+    first, *others = (chr(code).encode() for code in codes)
+    if any(len(other) != len(first) for other in others):
+        return None
+    bits = bytes(reduce(or_, (other[at] ^ byte for other in others), 0) for at, byte in enumerate(first))
+    return bytes(map(or_, first, bits)), bits
 
 
-def _choices(items: Iterable[tuple[Any, Any]], flags: int) -> Iterator[tuple[Sequence[Any], int]]:
-    """Yield the choices that each match makes."""
-    for op, value in items:
-        if op is sre.BRANCH:
-            yield value[1], flags
-        elif op is sre.SUBPATTERN:
-            yield from _choices(value[3], (flags | value[1]) & ~value[2])
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[0] >= 1:
-            yield from _choices(value[2], flags)
-
-
-def _pair(items: Sequence[tuple[Any, Any]], flags: int) -> tuple[Stops, ...]:
+def _pair(contents: Iterable[Any]) -> tuple[Stops, ...]:
     """Return the rarest bytes that each match has beside each other: the last of a character and the first of the next."""
-    pairs = [(one, two) for one, two in pairwise(_characters(items, flags)) if one and two]
+    characters = [each if isinstance(each, tuple) else () for each in contents if each is not None]
+    pairs = [(one, two) for one, two in pairwise(characters) if one and two]
     # of equal ones the first with few ends: what stands before punctuation is often a letter, what stands right behind it seldom
     one, two = min(pairs, key=lambda pair: (prod(map(_share, pair)), _is_beyond(pair[0])), default=((), ()))
     if not one or _share(one) * _share(two) > _FEW_PAIRS:
@@ -524,21 +469,6 @@ def _pair(items: Sequence[tuple[Any, Any]], flags: int) -> tuple[Stops, ...]:
     begins = _ranges(_in_ascii(two) | _leads(two))
     number = max(len(ends), len(begins))
     return tuple(Stops((*ranges, *ranges[:1] * (number - len(ranges))), LOST) for ranges in (ends, begins))
-
-
-def _characters(items: Iterable[tuple[Any, Any]], flags: int) -> list[Ranges]:
-    """Return what the characters are that each match has one after the other; nothing where others may come between."""
-    found: list[Ranges] = []
-    for op, value in items:
-        if op in CHARACTERS:
-            found.append(accepted(op, value, flags))
-        elif op is sre.SUBPATTERN:
-            found += _characters(value[3], (flags | value[1]) & ~value[2])
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[0] >= 1:
-            found += _characters(value[2], flags) * min(int(value[0]), 2)
-        elif op is not sre.AT:
-            found.append(())
-    return found
 
 
 def _in_ascii(ranges: Ranges) -> set[int]:
@@ -558,49 +488,40 @@ def _stops(
     rows: Sequence[Sequence[int]], start: int, classes: Classes, *, anywhere: bool
 ) -> tuple[tuple[Stops, ...], tuple[int, ...]]:
     """Return where to stop for states that most bytes of a text do not lead away from, if the search begins with one or ``anywhere``."""
-    in_ascii = takewhile(lambda interval: interval[0] < _ASCII, classes.intervals())
-    of_ascii = [each for first, end, each in in_ascii for _ in range(first, min(end, _ASCII))]
+    of_ascii = [classes.of(code) for code in range(_ASCII)]
     weight = [0] * classes.number
-    for code in range(_ASCII):
-        weight[of_ascii[code]] += _OFTEN[code]
+    for each, count in zip(of_ascii, _OFTEN, strict=True):
+        weight[each] += count
     near_start = sorted({start, *rows[start]} - {LOST, FOUND})
-    looked_at = range(2, len(rows)) if len(rows) <= _SEARCHED else near_start[:8]
     stops: list[Stops] = []
     stops_of = [0] * len(rows)
     numbers: dict[object, int] = {}
-    for state in looked_at:
+    for state in range(2, len(rows)) if len(rows) <= _SEARCHED else near_start[:8]:
         boring = _boring(rows, state, weight)
-        if not boring:
-            continue
-        key = boring, tuple(rows[state][each] for each in sorted(boring))
-        if key not in numbers:
-            others = ((first, end - 1) for first, end, each in classes.intervals() if each not in boring)
-            ranges = _ranges({code for code in range(_ASCII) if of_ascii[code] not in boring} | _leads(others))
-            is_rare = sum(_OFTEN[code] for a, z in ranges if a < _ASCII for code in range(a, z + 1)) < _RARE * _ALL
-            if is_rare:
-                stops.append(Stops(ranges, state))
-            numbers[key] = len(stops) if is_rare else 0
-        stops_of[state] = numbers[key]
+        key = tuple((each, rows[state][each]) for each in sorted(boring))
+        if key and key not in numbers:
+            kinds = zip(pairwise((*classes.starts, _END)), classes.class_of, strict=True)
+            others = tuple((first, end - 1) for (first, end), each in kinds if each not in boring)
+            ranges = _ranges(_in_ascii(others) | _leads(others))
+            is_rare = sum(often(byte) for a, z in ranges if a < _ASCII for byte in range(a, z + 1)) < _RARE * _ALL
+            stops += [Stops(ranges, state)] * is_rare
+            numbers[key] = len(stops) * is_rare
+        stops_of[state] = numbers.get(key, 0)
     if not anywhere and not any(stops_of[state] for state in near_start):
         return (), (0,) * len(rows)
     return tuple(stops), tuple(stops_of)
 
 
 def _boring(rows: Sequence[Sequence[int]], state: int, weight: Sequence[int]) -> frozenset[int]:
-    """Return the classes that lead from a state, and from all states of a group around it, to the same state of the group."""
-    row = rows[state]
-    weights = {
-        near: sum(weight[each] for each, to in enumerate(row) if to == near) for near in {*row} - {LOST, FOUND, state}
-    }
-    near = sorted(weights, key=lambda each: (-weights[each], each))[:_NEAR]
+    """Return the classes that lead from a state, and from one beside it, to the same of the two; nothing if they are not most of a text."""
     best, most = frozenset[int](), (1 - _RARE) * _ALL
-    for others in (others for size in range(3) for others in combinations(near, size)):
-        group = {state, *others}
-        boring = frozenset(
-            each for each, to in enumerate(row) if to in group and all(rows[other][each] == to for other in others)
-        )
-        total = sum(weight[each] for each in boring)
-        if total > most:
+    often_to = Counter[int]()
+    for each, to in enumerate(rows[state]):
+        often_to[to] += weight[each]
+    for other in (state, max({*rows[state]} - {LOST, FOUND, state}, key=often_to.__getitem__, default=state)):
+        pairs = enumerate(zip(rows[state], rows[other], strict=True))
+        boring = frozenset(each for each, (to, same) in pairs if to == same and to in (state, other))
+        if (total := sum(weight[each] for each in boring)) > most:
             best, most = boring, total
     return best
 

@@ -1,10 +1,11 @@
 """Facts as a program of the kernel: bytes that say which bit of a row's word answers which fact."""
 
 import hashlib
+import re
 import struct
 import sys
 from collections.abc import Sequence
-from functools import cache
+from itertools import chain
 from operator import mul, sub
 from re import _constants as sre  # type: ignore[attr-defined]
 from string import ascii_lowercase
@@ -12,7 +13,8 @@ from typing import Any
 
 from assay.errors import encodable
 from assay.expressions.regex.compiled import parsed
-from assay.expressions.text import SCALARS
+from assay.expressions.regex.trees.charsets import accepted, is_word_character
+from assay.expressions.regex.trees.nodes import NotLinearError
 from assay.kernel.automata import (
     MOST_CLASSES,
     Automaton,
@@ -54,25 +56,22 @@ def program_of(facts: Sequence[Fact]) -> bytes:
     asks_dotted = any(fact.place == "word" or fact.value.endswith("i") or "\u0307" in fact.value for fact in folded)
     asks_kelvin = any("k" in fact.value for fact in folded)
     forms = [(form(fact), bit) for fact, bit in bits.items()]
-    phrases = [(phrase, bit) for phrase, bit in forms if isinstance(phrase, Needed)]
-    bounds = [(fact, bit) for fact, bit in bits.items() if fact.kind in ("at_least", "at_most")]
-    keys = [(fact.value.encode(), bit) for fact, bit in bits.items() if fact.kind == "key"]
     automata = [(automaton, bit) for automaton, bit in forms if isinstance(automaton, Automaton)]
+    reads_json = any(answer == "JSON" for answer, _ in forms)
     is_json = [bits.get(Fact(kind), _NO_BIT) for kind in ("json", "object")]
-    reads_json = any(fact.kind in ("json", "object", "key") for fact in facts)
-    body = _numbers(reads_json, *is_json, sys.get_int_max_str_digits(), asks_dotted, asks_kelvin, len(phrases))
-    body += b"".join(_phrase(phrase, bit) for phrase, bit in phrases)
-    body += _numbers(len(bounds))
-    for fact, bit in bounds:
-        body += _numbers(fact.kind == "at_least", fact.size, bit)
-    body += _numbers(len(keys)) + b"".join(_numbers(len(data), bit) + _padded(data) for data, bit in keys)
-    body += _numbers(len(automata)) + b"".join(_written(automaton, bit) for automaton, bit in automata)
-    dense = [automaton for automaton, _ in automata if automaton.is_dense]
-    joint, within = joint_classes([automaton.classes for automaton in dense]) if dense else (None, [])
-    if joint is None or joint.number > MOST_CLASSES:
-        body += _numbers(0)
-    else:
+    body = _numbers(reads_json, *is_json, sys.get_int_max_str_digits(), asks_dotted, asks_kelvin)
+    body += _listed([_phrase(phrase, bit) for phrase, bit in forms if isinstance(phrase, Needed)])
+    sizes = [(fact, bit) for fact, bit in bits.items() if form(fact) == "length"]
+    body += _listed([_numbers(fact.kind == "at_least", fact.size, bit) for fact, bit in sizes])
+    keys = [(fact.value.encode(), bit) for fact, bit in bits.items() if fact.kind == "key"]
+    body += _listed([_numbers(len(key), bit) + _padded(key) for key, bit in keys])
+    body += _listed([_written(automaton, bit) for automaton, bit in automata])
+    dense = [automaton.classes for automaton, _ in automata if automaton.is_dense]
+    joint, within = joint_classes(dense)
+    if dense and joint.number <= MOST_CLASSES:
         body += _numbers(joint.number) + _classifier(joint) + b"".join(_padded(bytes(own)) for own in within)
+    else:
+        body += _numbers(0)
     return _MARK + hashlib.sha256(body).digest()[:16] + _numbers(len(body)) + body
 
 
@@ -104,16 +103,17 @@ def _size(answer: Automaton | Needed | str, *_: Fact) -> int:
 
 @cached_within(_CACHED, _size)
 def _searched(fact: Fact) -> Automaton | Needed | str:
+    is_phrase = fact.kind == "phrase"
+    if is_phrase and fact.place == "anywhere" and (not fact.folds or fact.value.isascii()):
+        want = fact.value.encode()
+        return Needed(want, bytes(0x20 * (fact.folds and chr(byte) in ascii_lowercase) for byte in want))
     try:
-        if fact.kind == "pattern":
-            tree = parsed(fact.value, 0)
-            flags = tree.state.flags
-            return literal([*tree], flags) or _worthwhile(automaton_of(tree, flags), [*tree], flags)
-        if fact.place == "anywhere" and (not fact.folds or fact.value.isascii()):
-            want = fact.value.encode()
-            return Needed(want, bytes(0x20 * (fact.folds and chr(byte) in ascii_lowercase) for byte in want))
-        return automaton_of(_phrase_tree(fact), sre.SRE_FLAG_UNICODE)
-    except NoAutomatonError as error:
+        tree = parsed(_phrase_pattern(fact) if is_phrase else fact.value, 0)
+        flags = tree.state.flags
+        if is_phrase:
+            return automaton_of(tree, flags)
+        return literal([*tree], flags) or _worthwhile(automaton_of(tree, flags), [*tree], flags)
+    except NotLinearError as error:
         return str(error)
     except RecursionError:
         return "nested too deeply"
@@ -132,45 +132,29 @@ def _worthwhile(automaton: Automaton, items: Sequence[tuple[Any, Any]], flags: i
     return automaton
 
 
-def _phrase_tree(fact: Fact) -> list[tuple[Any, Any]]:
-    """Return a phrase as a parsed pattern: each character stands for those that are compared as it."""
+def _phrase_pattern(fact: Fact) -> str:
+    """Return a phrase as a pattern: each character stands for those that are compared as it."""
     phrase = fact.value
-    if len(phrase) > _LONGEST_FOLDED or (fact.folds and "Σ" in phrase.upper()):
-        raise NoAutomatonError(
-            "phrase too long" if len(phrase) > _LONGEST_FOLDED else "its case depends on its neighbours"
-        )
-    alike = _lowered_to() if fact.folds else {}
-    tree: list[tuple[Any, Any]] = []
-    for character in phrase:
-        own = character if not fact.folds or character.lower() == character else ""
-        accepted = sorted({*own, *alike.get(character, "")})
-        if not accepted:
-            raise NoAutomatonError("no text has it")
-        tree.append((sre.IN, [(sre.LITERAL, ord(each)) for each in accepted]))
-    spaces = (
-        [(sre.MAX_REPEAT, (0, sre.MAXREPEAT, [(sre.IN, [(sre.CATEGORY, sre.CATEGORY_SPACE)])]))] if fact.strips else []
-    )
-    if fact.place == "start":
-        return [(sre.AT, sre.AT_BEGINNING_STRING), *spaces, *tree]
+    if len(phrase) > _LONGEST_FOLDED:
+        raise NoAutomatonError("phrase too long")
+    if fact.folds and "Σ" in phrase.upper():
+        raise NoAutomatonError("its case depends on its neighbours")
+    alike = [_lowered_to(character) if fact.folds else character for character in phrase]
+    if not all(alike):
+        raise NoAutomatonError("no text has it")
+    pattern = "".join(f"[{re.escape(characters)}]" for characters in alike)
     if fact.place == "word":
-        return [_no_word_beside(phrase[0]), *tree, _no_word_beside(phrase[-1])]
-    return tree
+        before, behind = (r"\b" if is_word_character(phrase[at]) else r"\B" for at in (0, -1))
+        return before + pattern + behind
+    spaces = r"\s*" if fact.strips else ""
+    return rf"\A{spaces}{pattern}" if fact.place == "start" else pattern
 
 
-def _no_word_beside(character: str) -> tuple[Any, Any]:
-    is_word = character.isalnum() or character == "_"
-    return sre.AT, sre.AT_BOUNDARY if is_word else sre.AT_NON_BOUNDARY
-
-
-@cache
-def _lowered_to() -> dict[str, str]:
-    """Return the characters whose lower case is one other character, by that character."""
-    sources: dict[str, str] = {}
-    for character in SCALARS(0x20000):
-        low = character.lower()
-        if low != character and len(low) == 1:
-            sources[low] = sources.get(low, "") + character
-    return sources
+def _lowered_to(character: str) -> str:
+    """Return the characters whose lower case is one; all of them match it under IGNORECASE."""
+    ranges = accepted(sre.LITERAL, ord(character), sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_UNICODE)
+    codes = (chr(code) for first, last in ranges for code in range(first, last + 1))
+    return "".join(code for code in codes if code.lower() == character)
 
 
 # ── bytes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,6 +166,14 @@ def _numbers(*values: int) -> bytes:
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
+
+
+def _listed(entries: Sequence[bytes]) -> bytes:
+    return _numbers(len(entries)) + b"".join(entries)
+
+
+def _cells(values: Sequence[int]) -> bytes:
+    return _padded(struct.pack(f"<{len(values)}H", *values))
 
 
 def _phrase(phrase: Needed, bit: int) -> bytes:
@@ -205,19 +197,13 @@ def _classifier(classes: Classes) -> bytes:
 
 
 def _written(automaton: Automaton, bit: int) -> bytes:
-    cells = [state for row in automaton.rows for state in row]
     body = _numbers(bit, automaton.states, automaton.classes.number, automaton.start, automaton.is_dense)
-    body += _numbers(len(automaton.needs)) + b"".join(_phrase(phrase, bit) for phrase in automaton.needs)
-    body += _numbers(automaton.reach)
-    body += _classifier(automaton.classes) + _padded(struct.pack(f"<{len(automaton.within)}H", *automaton.within))
-    body += _padded(struct.pack(f"<{len(cells)}H", *cells))
-    body += _padded(bytes(automaton.at_end)) + _stops(automaton.stops) + _padded(bytes(automaton.stops_of))
-    return body + _stops(automaton.pair)
+    body += _listed([_phrase(phrase, bit) for phrase in automaton.needs]) + _numbers(automaton.reach)
+    body += _classifier(automaton.classes) + _cells(automaton.within) + _cells([*chain(*automaton.rows)])
+    body += _padded(bytes(automaton.at_end)) + _listed([*map(_stops, automaton.stops)])
+    return body + _padded(bytes(automaton.stops_of)) + _listed([*map(_stops, automaton.pair)])
 
 
-def _stops(stops: Sequence[Stops]) -> bytes:
-    body = _numbers(len(stops))
-    for ranges, state in stops:
-        firsts, spans = bytes(first for first, _ in ranges), bytes(last - first for first, last in ranges)
-        body += firsts.ljust(4, b"\0") + spans.ljust(4, b"\0") + _numbers(len(ranges), state)
-    return body
+def _stops(stops: Stops) -> bytes:
+    firsts, spans = bytes(first for first, _ in stops.ranges), bytes(last - first for first, last in stops.ranges)
+    return firsts.ljust(4, b"\0") + spans.ljust(4, b"\0") + _numbers(len(stops.ranges), stops.state)
