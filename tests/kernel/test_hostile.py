@@ -19,7 +19,7 @@ from assay.kernel.library import VARIABLE, answers, kernel_state
 from assay.scoring.reference import score_rows
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")
-TEXTS = int(os.environ.get("ASSAY_FUZZ_KERNEL", sized("20000", "2000")))
+TEXTS = int(os.environ.get("ASSAY_FUZZ_KERNEL", sized("20000", "4000")))
 BATCH = 2000
 
 PHRASES = (*WORDS, "The", "ki", "i", "ix", "naïve", "中", "a b c", "\n", "refund policy", "é")
