@@ -19,7 +19,7 @@ from assay.expressions.json_places import placed_json
 from assay.expressions.regex.compiled import on_any_stack
 from assay.expressions.shared_columns import among, encoded, is_small, rowwise
 from assay.expressions.tags import TagText
-from assay.expressions.text import before, behind, by_columns, by_slices, first_of, is_plain, strip_expr, stripped
+from assay.expressions.text import before, behind, by_columns, by_slices, first_of, is_plain, stripped
 from assay.steps.base import Step, StepExample
 from assay.steps.places import Place, PlacedText
 from assay.values.normal_forms import OPEN_BOX, hendrycks_box
@@ -103,11 +103,16 @@ class Think(Step):
         return by_columns(texts, self.row, self._column)
 
     def _column(self, texts: pl.Series) -> pl.Series:
-        text = pl.col(texts.name)
-        start = text.str.find(_OPEN, literal=True).cast(pl.Int64) + len(_OPEN)
-        size = text.str.find_many([_CLOSE]).list.last() - start
-        thoughts = pl.when(size >= 0).then(text.cast(pl.Binary).bin.slice(start, size)).cast(pl.String)
-        return texts.to_frame().select_seq(strip_expr(thoughts)).to_series()
+        text, start, end = pl.col(texts.name), pl.col("start"), pl.col("end")
+        opened = text.str.find(_OPEN, literal=True).cast(pl.Int64) + len(_OPEN)
+        closed = text.str.find_many([_CLOSE]).list.last().cast(pl.Int64)
+        places = texts.to_frame().with_columns_seq(start=opened, end=closed)
+        codes = text.cast(pl.Binary).bin
+        # a line break on each side is usual, and stripping would copy the thoughts once more
+        first = pl.when(start <= end).then(start + (codes.slice(start, 1) == b"\n"))
+        last = end - (codes.slice(end - 1, 1) == b"\n")
+        thoughts = codes.slice(first, (last - first).clip(0))
+        return stripped(places.select_seq(thoughts.cast(pl.String)).to_series().alias(texts.name))
 
 
 class TagParams(Params):
