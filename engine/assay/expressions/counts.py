@@ -8,7 +8,7 @@ import polars as pl
 
 from assay.expressions.json import loads
 from assay.expressions.shared_columns import in_lists, nulls, positions, rowwise
-from assay.expressions.text import WHITESPACE, as_class, in_slices, is_ascii, strip_expr
+from assay.expressions.text import WHITESPACE, as_class, in_slices, is_ascii, strip_expr, stripped
 from assay.frozen import frozen
 
 Kind = Callable[[pl.Series], pl.Series]
@@ -151,10 +151,14 @@ def _filled(pieces: list[str]) -> int:
     return sum(bool(piece.strip()) for piece in pieces)
 
 
-def _paragraphs_expr(texts: pl.Expr) -> pl.Expr:
-    """Count the gaps between what is not blank that hold an empty line, and the first paragraph."""
-    bare = strip_expr(texts)
-    return bare.str.count_matches(rf"\n[ \t]*\n{_SPACE}*") + (bare != "").cast(pl.UInt32)
+def _filled_expr(gap: str) -> Columns:
+    """Return what counts the pieces between gaps that are not blank: the gaps within a stripped text, with the space behind them, and 1."""
+
+    def count(texts: pl.Series) -> pl.Series:
+        bare = stripped(texts)
+        return bare.str.count_matches(f"{gap}{_SPACE}*") + (bare != "").cast(pl.UInt32)
+
+    return lambda texts: texts.map_batches(count, return_dtype=pl.UInt32, is_elementwise=True)
 
 
 def _items(text: str) -> int | None:
@@ -217,14 +221,14 @@ COUNTS: dict[str, Count] = {
     "lines": Count(
         "lines",
         lambda text: _filled(text.split("\n")),
-        lambda texts: texts.str.count_matches(rf"{_NO_SPACE}[^\n]*"),
+        _filled_expr(r"\n"),
         _filled_places(re.compile("\n")),
         is_all=True,
     ),
     "paragraphs": Count(
         "paragraphs",
         lambda text: _filled(_PARAGRAPHS.split(text)),
-        _paragraphs_expr,
+        _filled_expr(_PARAGRAPHS.pattern),
         _filled_places(_PARAGRAPHS),
         is_all=True,
     ),
