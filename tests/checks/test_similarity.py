@@ -4,6 +4,7 @@ import json
 import random
 from typing import get_args
 
+import polars as pl
 import pytest
 from cases import DATA, sized, some
 from hostile import hostile_pieces
@@ -159,10 +160,15 @@ def test_many_pairs_score_as_each_does(metric):
         more = {"max_chars": 60} if metric in PARTIAL else {}
         check = Similarity(SimilarityParams(metric=metric, value="", **params, **more))
         with set_to(small_batch=0):
-            found = check._of_pairs(texts, golds).to_list()
+            found = check._of_columns(pl.Series(texts), pl.Series(golds)).to_list()
         assert [(*row.values(),) for row in found] == [
             check.answered(check.judge, *pair) for pair in zip(texts, golds, strict=True)
         ]
+        for gold in ("", texts[1], "a\ud800"):
+            check = Similarity(SimilarityParams(metric=metric, value=gold, **params, **more))
+            with set_to(small_batch=0):
+                of_gold = check._of_texts(pl.Series(texts)).to_list()
+            assert [(*row.values(),) for row in of_gold] == [check.answered(check.judge, text, gold) for text in texts]
         assert len({row["score"] for row in found}) > (1 if metric == "levenshtein_distance" else 15)
         assert any(row["error"] for row in found) == (metric in PARTIAL)
 

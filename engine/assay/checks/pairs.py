@@ -9,7 +9,7 @@ import polars as pl
 from assay.calls.limits import is_score, is_user_error
 from assay.checks.base import NO_SCORE, Columns, GoldCompared, GoldKind, Outcome, Row, identity
 from assay.errors import describe_error, encodable
-from assay.expressions.pairs import once_pairs
+from assay.expressions.pairs import distinct_golds, once_pairs
 from assay.expressions.shared_columns import SharedColumn, once, text
 from assay.system.memory import uncollected
 
@@ -85,8 +85,9 @@ class PairCheck(GoldCompared):
     def _of_texts(self, texts: pl.Series) -> pl.Series:
         return self._of_pairs(texts.to_list(), [self.own_gold] * len(texts))
 
-    def _of_columns(self, texts: pl.Series, golds: pl.Series, which: pl.Series) -> pl.Series:
-        shared = golds.to_list()  # one object for each gold, whose hash is computed once
+    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        distinct, which = distinct_golds(golds)
+        shared = distinct.to_list()  # one object for each gold, whose hash is computed once
         return self._of_pairs(texts.to_list(), [*map(shared.__getitem__, which.to_list())])
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:

@@ -116,25 +116,30 @@ def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
 def once_pairs(
     texts: pl.Expr,
     golds: pl.Expr,
-    function: Callable[[pl.Series, pl.Series, pl.Series], pl.Series],
+    function: Callable[[pl.Series, pl.Series], pl.Series],
     dtype: pl.Struct,
 ) -> pl.Expr:
     """Run a function on the distinct pairs of each batch; of a pair with a null, every field is null."""
 
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         texts, which_text = encoded(columns[0])
-        golds, which_gold = (distinct_rows if columns[1].dtype == pl.Struct else encoded)(columns[1])
-        if len(texts) == len(which_text) and not which_gold.null_count():  # so all pairs differ
-            return function(texts, golds, which_gold).alias(columns[0].name).cast(dtype)
+        if len(texts) == len(which_text) and not columns[1].null_count():  # so all pairs differ
+            return function(texts, columns[1].rechunk()).alias(columns[0].name).cast(dtype)
+        golds, which_gold = distinct_golds(columns[1])
         count = max(len(golds), 1)
         number = which_text.cast(pl.Int64) * count + which_gold.cast(pl.Int64)
         distinct = number.drop_nulls().unique().sort()  # pairs of a text follow each other
         at = distinct.search_sorted(number).set(number.is_null(), None)
-        results = function(texts.gather(distinct // count), golds, distinct % count)
+        results = function(texts.gather(distinct // count), golds.gather(distinct % count))
         # NOTE: field by field, so that a field that is added is not null where the others are
         return results.struct.unnest().select_seq(pl.all().gather(at)).to_struct(columns[0].name).cast(dtype)
 
     return pl.map_batches([texts, golds], run, return_dtype=dtype, is_elementwise=True)
+
+
+def distinct_golds(golds: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return the distinct golds of a column of texts or structs, and the index of each row's; null for a text that is null."""
+    return distinct_rows(golds) if golds.dtype == pl.Struct else encoded(golds)
 
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:

@@ -22,12 +22,18 @@ from assay.checks.similarity.metrics import (
     within,
 )
 from assay.checks.similarity.overlap import Bag
-from assay.errors import clipped, printable, quoted
+from assay.errors import clipped, encodable, printable, quoted
 from assay.expressions.pairs import once_pairs, quoted_expr
-from assay.expressions.shared_columns import nulls, text
-from assay.expressions.text import lower
-from assay.thresholds import THRESHOLDS
-from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas
+from assay.expressions.shared_columns import is_small, nulls, text
+from assay.expressions.text import lower, lower_expr
+from assay.values.normalizers import (
+    NORMALIZERS,
+    checked_normalizer,
+    golds_with_words,
+    normalized_expr,
+    normalizer,
+    normalizer_schemas,
+)
 from assay.values.params import Params
 
 _LISTED = 5
@@ -173,6 +179,13 @@ class Similarity(PairCheck):
             value = normalizer(self._normalizing)(value)
         return value if self.params.case_sensitive else lower(value)
 
+    @property
+    def _compared_expr(self) -> pl.Expr:
+        """``compared`` of the column ``text``."""
+        texts = pl.col("text")
+        texts = texts if self._normalizing is None else normalized_expr(texts, self._normalizing)
+        return texts if self.params.case_sensitive else lower_expr(texts)
+
     def judge(self, value: str, gold: str | list[str]) -> tuple[float, str]:
         golds = [gold] if isinstance(gold, str) else gold
         if self.params.metric in WORD_METRICS:
@@ -224,39 +237,47 @@ class Similarity(PairCheck):
 
         return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
-    def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
+    def _of_texts(self, texts: pl.Series) -> pl.Series:
+        gold = self.own_gold
+        if self._is_alone(texts) or encodable(gold) != gold:  # a column cannot hold it
+            return super()._of_texts(texts)
+        return self._by_characters(texts, pl.Series([gold]))
+
+    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        return super()._of_columns(texts, golds) if self._is_alone(texts) else self._by_characters(texts, golds)
+
+    def _is_alone(self, texts: pl.Series) -> bool:
+        """Return whether each pair is judged by itself."""
+        return self.params.metric in WORD_METRICS or is_small(texts)
+
+    def _by_characters(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        """Return the answers of texts, each with its gold; all with the same if there is one."""
         metric = self.params.metric
-        if metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
-            return super()._of_pairs(values, golds)
-        texts, others = values, golds
-        if self._normalizing is not None or not self.params.case_sensitive:
-            compared = {gold: self.compared(gold) for gold in {*golds}}
-            texts, others = [*map(self.compared, values)], [compared[gold] for gold in golds]
-        is_long = metric in PARTIAL_METRICS or max(map(len, texts)) * max(map(len, others)) > MAX_CELLS
-        alone = []
-        if is_long or ("" in texts and "" in others):
-            # rapidfuzz is not asked about empty texts, and about texts that are too long
-            pairs = [*zip(texts, others, strict=True)]
-            alone = [
-                at
-                for at, pair in enumerate(pairs)
-                if pair == ("", "") or (is_long and self._problem(*pair) is not None)
-            ]
-            for at in alone:
-                pairs[at] = "", ""
-            texts, others = map(list, zip(*pairs, strict=True))
-        scores = similarities(metric, texts, others, self.params.max_distance)
+        pair = [column.to_frame("text").select_seq(self._compared_expr).to_series() for column in (texts, golds)]
+        sizes = [column.str.len_bytes() for column in pair]
+        values, others = (column.to_list() for column in pair)
+        others *= len(values) // len(others)
+        too_long = []
+        if metric in PARTIAL_METRICS or math.prod(size.max() for size in sizes) > MAX_CELLS:  # type: ignore[misc]
+            pairs = enumerate(zip(values, others, strict=True))
+            too_long = [at for at, pair in pairs if self._problem(*pair) is not None]
+            for at in too_long:  # rapidfuzz is not asked about them
+                values[at] = others[at] = ""
+        scores = similarities(metric, values, others, self.params.max_distance)
+        are_empty = sizes[0] + sizes[1] == 0
+        if are_empty.any():
+            scores = scores.set(are_empty, 1.0)
         before = pl.Series(_BEFORE).gather((scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_BEFORE) - 1))
         if metric == DISTANCE:
             before = pl.Series([self._before(0.0)])
-        quotes = pl.Series([quoted(golds[0])])  # a spec's gold may have what a column cannot hold
-        if golds.count(golds[0]) < len(golds):
-            quotes = pl.DataFrame({"gold": golds}).select_seq(quoted_expr(pl.when(scores < 1).then("gold"))).to_series()
+        shown = pl.col("gold") if len(golds) == 1 else pl.when(scores < 1).then("gold")
+        quotes = golds.to_frame("gold").select_seq(quoted_expr(shown)).to_series()
         reasons = pl.Series([""]).new_from_index(0, len(scores)).zip_with(scores >= 1, before + quotes)
         columns = [scores.alias("score"), reasons.alias("reason"), nulls(scores, pl.String).alias("error")]
-        if alone:
-            answers = super()._of_pairs([values[at] for at in alone], [golds[at] for at in alone])
-            columns = [column.scatter(alone, answers.struct.field(column.name)) for column in columns]
+        if too_long:
+            given = golds.to_list() * (len(texts) // len(golds))
+            answers = self._of_pairs(texts.gather(too_long).to_list(), [given[at] for at in too_long])
+            columns = [column.scatter(too_long, answers.struct.field(column.name)) for column in columns]
         return pl.DataFrame(columns).to_struct()
 
     def pairs_expr(self, golds: pl.Expr) -> pl.Expr:
@@ -267,9 +288,8 @@ class Similarity(PairCheck):
             texts = [None if texts is None else json.dumps(texts) for texts in lists.to_list()]
             return pl.Series(lists.name, texts, dtype=pl.String)
 
-        def joined(texts: pl.Series, lists: pl.Series, which: pl.Series) -> pl.Series:
-            golds = [*map(json.loads, lists.to_list())]
-            return self._of_pairs(texts.to_list(), [golds[at] for at in which.to_list()])
+        def joined(texts: pl.Series, lists: pl.Series) -> pl.Series:
+            return self._of_pairs(texts.to_list(), [*map(json.loads, lists.to_list())])
 
         return once_pairs(text(), golds.map_batches(as_json, pl.String, is_elementwise=True), joined, PAIR_ANSWER)
 
