@@ -13,6 +13,7 @@ from assay.expressions.text import (
     WHITESPACE,
     before,
     behind,
+    case_patterns,
     lower,
     lower_expr,
     lower_rows,
@@ -54,6 +55,15 @@ def test_every_code_point_is_recased_as_python_does(form, sparse):
     assert len(SCALARS()) == 1_112_064
     with set_to(sparse=sparse):
         assert column(recased_expr(pl.col("t"), form), points) == [form(point) for point in points]
+
+
+@pytest.mark.parametrize("start", ["", "A", "a", "Aa "])
+@pytest.mark.parametrize("holds", [str.isupper, str.islower, str.istitle])
+def test_patterns_tell_the_case_of_every_code_point_as_python_does(holds, start):
+    texts = [start + point for point in code_points()]
+    fault, needed = case_patterns(holds.__name__.removeprefix("is"))
+    found = pl.col("t").str.contains(needed) & pl.col("t").str.contains(fault).not_()
+    assert column(found, texts) == [*map(holds, texts)]
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])

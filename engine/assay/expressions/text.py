@@ -92,6 +92,22 @@ def _class_changed_by(form: Callable[[str], str]) -> str:
     return as_class(_changed_by(form))
 
 
+@lru_cache(maxsize=3)
+def case_patterns(case: str) -> tuple[str, str]:
+    """Return for the linear engine what a text in ``upper``, ``lower`` or ``title`` case must not match, and what it must."""
+    scalars = SCALARS()
+    blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
+    # in a block without case, nothing keeps either letter from being all that counts
+    cased = "".join(block for block in blocks if not (f"A{block}".isupper() and f"a{block}".islower()))
+    lower, upper = ("".join(filter(holds, cased)) for holds in (str.islower, str.isupper))
+    title = "".join(code for code in cased if code.istitle() and not code.isupper())
+    if case != "title":
+        own, other = (upper, lower) if case == "upper" else (lower, upper)
+        return as_class(other + title), as_class(own)
+    first, later, any_case = as_class(upper + title), as_class(lower), as_class(lower + upper + title)
+    return rf"(?:\A|[^{any_case[1:]}){later}|{any_case}{first}", any_case
+
+
 def _lowered_to(code: str) -> str:
     return code + "".join(capital for capital in _changed_by(str.lower) if capital.lower() == code)
 
@@ -328,23 +344,28 @@ def _contains_phrase(phrase: str, pattern: str, columns: Sequence[pl.Series]) ->
     return among(contained, is_beyond & ~contained, values, lambda texts: texts.str.contains(pattern))
 
 
-def by_columns(values: pl.Expr, row: Callable[[str], str | None], column: Callable[[pl.Series], pl.Series]) -> pl.Expr:
+def by_columns(
+    values: pl.Expr,
+    row: Callable[[str], object],
+    column: Callable[[pl.Series], pl.Series],
+    dtype: pl.DataType | type[pl.DataType] = pl.String,
+) -> pl.Expr:
     """Run a function of columns on the non-null texts of large batches, and its Python definition on small ones."""
 
     def answers(texts: pl.Series) -> pl.Series:
         if is_small(texts):
-            return pl.Series(texts.name, list(map(row, texts.to_list())), dtype=pl.String)
+            return pl.Series(texts.name, list(map(row, texts.to_list())), dtype=dtype)
         return column(texts.alias("text"))
 
     def run(series: pl.Series) -> pl.Series:
         missing = series.null_count()
         if missing == len(series):
-            return nulls(series, pl.String)
+            return nulls(series, dtype)
         if not missing:
             return answers(series).alias(series.name)
         return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
 
-    return values.map_batches(run, return_dtype=pl.String, is_elementwise=True)
+    return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
 
 
 def by_slices(texts: pl.Series, column: Callable[[pl.Series], pl.Series]) -> pl.Series:

@@ -17,8 +17,8 @@ from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_exp
 from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import Matches
-from assay.expressions.shared_columns import SharedColumn, rowwise, text
-from assay.expressions.text import lower, lower_expr
+from assay.expressions.shared_columns import SharedColumn, text
+from assay.expressions.text import by_columns, case_patterns, lower, lower_expr
 from assay.steps.regex import RESULT, explained, operate, operate_on
 from assay.values.params import Params
 
@@ -239,7 +239,6 @@ class Case(Check):
     """The letters of the output are all upper case, all lower case, or begin each word in upper case; there is at least one."""
 
     type = "case"
-    runs_as = "Python, row by row"
     words = ("is in {check.params.is_} case", "is not in {check.params.is_} case")
     Params = CaseParams
     params: CaseParams
@@ -254,8 +253,11 @@ class Case(Check):
         return float(_CASES[self.params.is_](row["completion"]))
 
     def expr(self) -> pl.Expr:
-        # patterns of the linear engine were as slow on whole outputs
-        return rowwise(text(), _CASES[self.params.is_], pl.Boolean)
+        return by_columns(text(), _CASES[self.params.is_], self._column, pl.Boolean)
+
+    def _column(self, texts: pl.Series) -> pl.Series:
+        fault, needed = case_patterns(self.params.is_)
+        return texts.str.contains(needed) & ~texts.str.contains(fault)
 
 
 _CASES: dict[str, Callable[[str], bool]] = {"upper": str.isupper, "lower": str.islower, "title": str.istitle}
