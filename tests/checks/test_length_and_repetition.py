@@ -2,10 +2,12 @@
 
 import random
 
+import polars as pl
 import pytest
 from cases import sized
 
 import assay
+from assay.checks.text.repetition import Repetition, RepetitionParams
 from assay.errors import AssayWarning
 from assay.testing import assert_plan_conforms
 from assay.thresholds import EVER, set_to
@@ -37,8 +39,8 @@ def test_repetition_is_the_share_of_distinct_ngrams(n):
     rng = random.Random(n)
     looping = [" ".join(rng.choices("abA", k=rng.randrange(60))) for _ in range(sized(500, 40))]
     texts = [*drawn_texts(sized(2_000, 40)), *looping, "so it is " * 60, "", " ", "x"]
-    for size in (0, 4, EVER):
-        with set_to(ngram_words=size):
+    for size, few, slice_size in ((0, 0, 0), (4, 0, EVER), (EVER, 0, 1), (EVER, EVER, EVER)):
+        with set_to(ngram_words=size, small_batch=few, slice=slice_size):
             scores = score({"type": "repetition", "n": n}, *({"completion": text} for text in texts))
         assert scores == [distinct_share(text, n) for text in texts]
     assert len(set(scores)) > 3
@@ -67,6 +69,15 @@ def test_repetition_as_a_penalty_takes_off_what_open_r1_does():
 def test_n_may_come_from_a_column():
     rows = [{"completion": "a b a b a b", "n": n} for n in (1, 2, 3, 9)]
     assert score({"type": "repetition", "n": {"column": "n"}}, *rows) == [2 / 6, 2 / 5, 2 / 4, 1.0]
+
+
+def test_batches_have_the_reasons_of_single_texts():
+    texts = ["so it is", "so it is so it is", "", "İİ İ\x1ci\u0307i\u0307 i\u0307 \u3000x", "it is\nso  it is so"]
+    for n in (1, 2, 10**30):
+        check = Repetition(RepetitionParams(n=n))
+        answers = check._of_texts(pl.Series(texts * 100)).to_list()
+        expected = [check.answered(check.judge, text, "") for text in texts]
+        assert [(*answer.values(),) for answer in answers] == expected * 100
 
 
 def test_long_texts_and_long_ngrams():

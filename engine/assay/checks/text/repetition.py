@@ -6,15 +6,20 @@ from itertools import islice
 from operator import indexOf
 from typing import Any, TypeVar
 
+import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Example, GoldKind
 from assay.checks.pairs import PairCheck
 from assay.errors import quoted
+from assay.expressions.shared_columns import in_lists, in_place, is_small
+from assay.expressions.text import lower_expr, single_spaced_expr
 from assay.thresholds import THRESHOLDS
 from assay.values.params import Params
 
 _Counted = TypeVar("_Counted")
+_FACTOR = 0x9E3779B97F4A7C15
+"""An odd factor with which the hash of a sequence depends on the order of its words."""
 
 
 class RepetitionParams(Params):
@@ -56,6 +61,22 @@ def _most_common(counts: "Counter[_Counted]") -> tuple[_Counted, int]:
     return next(islice(counts, values.index(most), None)), most
 
 
+def _may_repeat(texts: pl.Series, n: int) -> pl.Series:
+    """Return whether a sequence of ``n`` words may stand twice in each text; false only where none does.
+
+    Equal sequences have equal hashes. Others may, too, and so may the sequences that begin in a text and end in the next one.
+    """
+    words = texts.to_frame("text").select_seq(single_spaced_expr(lower_expr(pl.col("text"))).str.split(" ")).to_series()
+    hashes, size = words.explode(empty_as_null=False).hash(), 1
+    n = min(n, len(hashes))
+    while size < n:
+        step = min(size, n - size)
+        hashes = hashes * _FACTOR + hashes.shift(-step, fill_value=0)
+        size += step
+    sequences = in_lists(hashes, words.list.len()).list
+    return sequences.n_unique() < sequences.len()
+
+
 class Repetition(PairCheck):
     """The share of distinct sequences among all sequences of `n` words, in lower case: 1.0 if none stands there twice.
 
@@ -65,7 +86,7 @@ class Repetition(PairCheck):
     """
 
     type = "repetition"
-    runs_as = "Python, once for each distinct text"
+    runs_as = "columns: hashes of the sequences; Python for texts in which one stands twice"
     golds = GoldKind()
     words = ("repeats no {check.params.n} words", "")
     Params = RepetitionParams
@@ -84,14 +105,23 @@ class Repetition(PairCheck):
         n = self.params.n
         words = value.lower().split()
         total = len(words) - n + 1
-        distinct = len(set(_ngrams(words, n))) if total > 0 else total
-        return (1.0, "") if distinct == total else (distinct / total, self._reason(words, total - distinct))
-
-    def _reason(self, words: Sequence[str], repeats: int) -> str:
-        """Return how many sequences repeat an earlier one, and the first of the most frequent ones."""
-        n = self.params.n
-        ngram, most = _most_common(Counter(_ngrams(words, n)))
+        counts = Counter(_ngrams(words, n))
+        if len(counts) >= total:
+            return 1.0, ""
+        ngram, most = _most_common(counts)
         start = indexOf(_ngrams(words, n), ngram)
         shown = quoted(" ".join(words[start : start + n]))
-        of = f"{repeats} of {len(words) - n + 1} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
-        return f"{of}; {shown} occurs {most} times"
+        of = f"{total - len(counts)} of {total} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
+        return len(counts) / total, f"{of}; {shown} occurs {most} times"
+
+    def _of_texts(self, texts: pl.Series) -> pl.Series:
+        if is_small(texts):
+            return super()._of_texts(texts)
+        # the words of a text take several times its memory
+        parts = texts.str.len_bytes().cast(pl.Int64).cum_sum() // max(1, THRESHOLDS.slice * THRESHOLDS.slice_text)
+        sizes = parts.rle().struct.field("len")
+        slices = zip(sizes.cum_sum() - sizes, sizes, strict=True)
+        at = pl.concat([_may_repeat(texts.slice(*part), self.params.n) for part in slices]).arg_true()
+        answers = super()._of_texts(texts.gather(at)).struct.unnest()
+        rows = in_place(answers.with_columns_seq(at.alias("at")), len(texts))
+        return rows.with_columns_seq(pl.col("score").fill_null(1.0), pl.col("reason").fill_null("")).to_struct()
