@@ -201,24 +201,34 @@ def _lines(label: _Label, spec: CheckSpec, outcome: Outcome | None, *, errors: b
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; without any, null for errors, else ``""``."""
+    checks = [(verifier, label, spec) for verifier, label in _labels(verifiers) for spec in verifier.checks]
+    if not errors and len(checks) == 1 and _has_reasons(checks[0][2]):
+        ((verifier, label, spec),) = checks
+        column = pl.col(reason_column(verifier, spec))
+        # "" where there is none, in one step: to fill nulls would copy all lines
+        return pl.concat_str(pl.when(column != "").then(pl.lit(label(spec.id))), column, ignore_nulls=True)
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
-    for verifier, label in _labels(verifiers):
-        for spec in verifier.checks:
-            if not errors and spec.when is None and not spec.parts and (reason := one_reason(spec)) is not None:
-                fixed += [(label(spec.id) + reason, hidden(check_column(verifier, spec)))] if reason else []
-                continue
-            own = _line_exprs(verifier, label, spec, None, errors=errors)
-            own += [] if errors else [pl.lit(label(part.id) + part.note) for part in _skipped(spec)]
-            if own:
-                texts += [*_fixed_lines(fixed), *own]
-                fixed = []
+    for verifier, label, spec in checks:
+        if not errors and spec.when is None and not spec.parts and (reason := one_reason(spec)) is not None:
+            fixed += [(label(spec.id) + reason, hidden(check_column(verifier, spec)))] if reason else []
+            continue
+        own = _line_exprs(verifier, label, spec, None, errors=errors)
+        own += [] if errors else [pl.lit(label(part.id) + part.note) for part in _skipped(spec)]
+        if own:
+            texts += [*_fixed_lines(fixed), *own]
+            fixed = []
     texts += _fixed_lines(fixed)
     if len(texts) < 2:  # noqa: PLR2004
         line = texts[0] if texts else pl.lit(None, dtype=pl.String)
         return line if errors else line.fill_null("")
     several = pl.concat_str(texts, separator="\n", ignore_nulls=True)
     return pl.when(several != "").then(several) if errors else several
+
+
+def _has_reasons(spec: CheckSpec) -> bool:
+    """Whether a single check has a column of reasons, and lines with its id."""
+    return spec.check is not None and not spec.parts and bool(spec.id) and one_reason(spec) is None
 
 
 def _line_exprs(

@@ -11,7 +11,7 @@ from assay.checks.base import Check, Columns
 
 
 class Bound(NamedTuple):
-    """A bound of each row: its value, Float64, and its text as Python writes it."""
+    """A bound of each row: its value, Float64, and its text for reasons."""
 
     value: pl.Expr
     text: pl.Expr
@@ -45,6 +45,10 @@ class BoundedCheck(Check, ABC):
         """Return whether ``Params`` takes the bounds of a row, which are finite numbers."""
         del bounds
         return pl.lit(value=True)
+
+    def written(self, bound: float) -> str:
+        """Return a bound as reasons show it."""
+        return str(bound)
 
     def holds(self, number: pl.Expr, bounds: Mapping[str, Bound]) -> pl.Expr:
         """Return whether a number lies within bounds; false for null."""

@@ -383,9 +383,9 @@ class _GoldColumns:
             or any(abs(n) >= _EXACT for n in literals.values())
         ):
             return None
-        values = SharedColumn(f"bounds:{self.key}", partial(_bounds, brought))
         (template,) = usable
         assert isinstance(template, BoundedCheck)  # noqa: S101  (it is of that class)
+        values = SharedColumn(f"bounds:{self.key}", partial(_bounds, brought, template.written))
         with columns_read() as needs:
             bounds = {
                 name: Bound(*(values.col.struct.field(f"{part} {name}") for part in ("value", "text")))
@@ -402,7 +402,12 @@ class _GoldColumns:
             text().is_not_null(),
         ).fill_null(value=False)
         score, nothing = columns.score.cast(pl.Float64), pl.lit(None, dtype=pl.String)
-        reason = pl.when(score < 1.0).then(columns.reasons).otherwise(pl.lit(""))
+        fails = pl.when(score < 1.0)
+        # words for the rows that fail only
+        shown = {name: bound._replace(text=fails.then(bound.text)) for name, bound in bounds.items()}
+        of_failing = template.compare_bounds(shown)
+        assert of_failing is not None  # noqa: S101  (as before)
+        reason = of_failing.reasons
         answers = pl.struct(score=score, reason=reason, error=nothing, missing=pl.lit(value=False))
 
         def build(schema: pl.Schema) -> pl.Expr:
@@ -514,7 +519,10 @@ class _GoldColumns:
         """Return the golds that the type can use; null for the others."""
         if self.kind.lazy or self.template is None:
             return golds
-        usable = self.template.usable(pl.col("gold"))
+        gold = pl.col("gold")
+        usable = self.template.usable(gold)
+        if usable is gold:
+            return golds
         if usable is None:
             return once(golds, self._usable_golds, pl.String)
 
@@ -667,11 +675,11 @@ class _GoldColumns:
         return best.score, best.reason, best.error, False
 
 
-def _bounds(brought: Mapping[str, Reference], schema: pl.Schema) -> pl.Expr:
+def _bounds(brought: Mapping[str, Reference], written: Callable[[float], str], schema: pl.Schema) -> pl.Expr:
     """Return the bounds of each row, as values and as text; all null if Python has to read them."""
     fields: list[pl.Expr] = []
     for name, bound in brought.items():
-        value, shown = bound.number_expr(schema), bound.gold_expr(schema)
+        value, shown = bound.number_expr(schema), bound.gold_expr(schema, written)
         if value is None or shown is None:
             value, shown = pl.lit(None, dtype=pl.Float64), pl.lit(None, dtype=pl.String)
         fields += [value.alias(f"value {name}"), shown.alias(f"text {name}")]

@@ -318,8 +318,10 @@ class Plan(Displayed):
         prepare_process()
         frame = opened(rollouts, self.conversions)
         table = self._open_table
+        # a pool of one thread only hands columns over, and does not reuse the memory of the thread that calls it
+        add = pl.LazyFrame.with_columns if pl.thread_pool_size() > 1 else pl.LazyFrame.with_columns_seq
         for layer in self.layers if table is None else [*table.layers, *self._layers_of_rows]:
-            frame = frame.with_columns(layer)
+            frame = add(frame, layer)
         dtypes = dict(self.schema)
         kept = [self._shown(name, dtypes[name]).alias(output) for output, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]

@@ -5,7 +5,7 @@ A path leads from a column through structs, lists and JSON text. A null, and a p
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -106,11 +106,14 @@ class Reference:
                 texts.append(_text_by_row(schema, part) if text is None else text)
         return texts[0] if len(texts) == 1 else pl.concat_str(texts)
 
-    def gold_expr(self, schema: pl.Schema) -> pl.Expr | None:
-        """Return ``gold_text`` of each row's value as a String expression, null where there is none; None if it may be a list."""
+    def gold_expr(self, schema: pl.Schema, written: Callable[[float], str] = str) -> pl.Expr | None:
+        """Return ``gold_text`` of each row's value as a String expression, null where there is none; None if it may be a list.
+
+        Values of a type with fractions are ``written``.
+        """
         if self.is_template:
             return self.text_expr(schema)
-        return None if self.is_list else _plain_text(schema, self.paths[0])
+        return None if self.is_list else _plain_text(schema, self.paths[0], written)
 
     def _values(self, schema: pl.Schema) -> tuple[pl.Expr, Any] | None:
         match = None if self.is_template else find_expr(schema, self.paths[0])
@@ -235,7 +238,7 @@ def _is_text(dtype: Any) -> bool:
     return isinstance(plain_type(dtype), pl.String)
 
 
-def _plain_text(schema: pl.Schema, path: Path) -> pl.Expr | None:
+def _plain_text(schema: pl.Schema, path: Path, written: Callable[[float], str] = str) -> pl.Expr | None:
     """Return the text at a path; None if it takes Python to read the path, or the value may be a list."""
     match = find_expr(schema, path)
     if match is None:
@@ -247,7 +250,7 @@ def _plain_text(schema: pl.Schema, path: Path) -> pl.Expr | None:
         return values.cast(pl.String)
     if dtype == pl.Boolean:
         return pl.when(values).then(pl.lit("True")).when(values.not_()).then(pl.lit("False"))
-    return rowwise(values, str, pl.String) if dtype.is_float() else None
+    return rowwise(values, written, pl.String) if dtype.is_float() else None
 
 
 def _text_by_row(schema: pl.Schema, path: Path) -> pl.Expr:

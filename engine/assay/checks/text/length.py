@@ -30,7 +30,11 @@ class LengthParams(Params):
     @classmethod
     def _whole(cls, value: float) -> float:
         """Convert 10.0 to 10, so that both specs are the same verifier."""
-        return int(value) if value == int(value) else value
+        return _whole(value)
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
 
 
 class MinLength(FactCheck, BoundedCheck):
@@ -58,9 +62,11 @@ class MinLength(FactCheck, BoundedCheck):
 
     def compare_bounds(self, bounds: Mapping[str, Bound]) -> Columns:
         before, after = self.words[1].split("{check.params.value}")
-        shown = bounds["value"].text.str.strip_prefix("-").str.strip_suffix(".0")  # "-0.0" is 0
-        reason = pl.concat_str(pl.lit(before), shown, pl.lit(after))
+        reason = pl.concat_str(pl.lit(before), bounds["value"].text, pl.lit(after))
         return Columns(pl.when(CHARACTERS.col.is_not_null()).then(self.holds(CHARACTERS.col, bounds)), reason)
+
+    def written(self, bound: float) -> str:
+        return str(_whole(bound)) if math.isfinite(bound) else ""
 
     def takes(self, bounds: Mapping[str, Bound]) -> pl.Expr:
         return bounds["value"].value >= 0
