@@ -1,21 +1,24 @@
 """JSON values compared leaf by leaf: scalars and empty containers, each with the path that leads to it.
 
-Both values are walked together, so that no path is written out, whatever the depth. In unordered lists all elements have the same
+Both values are walked together, so that only the paths of differences and containers are written out. In unordered lists all elements have the same
 path; leaves with the same path are matched one to one.
 """
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from itertools import islice, zip_longest
+from typing import Any
 
 from assay.frozen import frozen
 from assay.values.paths import ABSENT, Path
 
-Steps = tuple[Any, ...] | None
-"""The steps of a path from its end: the last step and the ``Steps`` before it; None at the top."""
+Steps = tuple[Any, ...]
+"""The steps of a path, from the top; None stands for every element of a list."""
+
+Difference = tuple[Steps, Any, Any]
+"""A leaf without a match: where it is, and what the gold and the value have there."""
 
 _REMOVED = object()
 """Stands for an element that is not compared: the others keep their places."""
@@ -48,24 +51,6 @@ class Rules:
         return not (self.rel_tol or self.abs_tol)
 
 
-class LeafDifference(NamedTuple):
-    """A leaf without a match: where it is, and on both sides what is there."""
-
-    steps: Steps
-    gold: Any
-    value: Any
-
-    @property
-    def path(self) -> tuple[Any, ...]:
-        """The steps from the top."""
-        path: list[Any] = []
-        left = self.steps
-        while left is not None:
-            step, left = left
-            path.append(step)
-        return tuple(path[::-1])
-
-
 @dataclass
 class Comparison:
     """How many leaves match, how many both sides have, and the first leaves without a match."""
@@ -73,18 +58,18 @@ class Comparison:
     matches: int = 0
     golds: int = 0
     values: int = 0
-    differences: list[LeafDifference] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
 
 
 def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = True, counts: bool = True) -> Comparison:
     """Compare a JSON value with a gold; without ``counts``, up to the last difference that is shown."""
     result = Comparison()
-    walk = _ordered if rules.ordered else _unordered
-    for difference in walk(value, gold, rules, result):  # the result is complete when they are read
-        if len(result.differences) < shown and (extra or difference[1] is not ABSENT):
-            result.differences.append(LeafDifference._make(difference))
-        if not counts and len(result.differences) >= shown:
-            break
+    walk = (_ordered if rules.ordered else _unordered)(value, gold, rules, result)
+    if not extra:
+        walk = (difference for difference in walk if difference[1] is not ABSENT)
+    result.differences += islice(walk, shown)
+    if counts:  # they are complete at the end of the walk
+        deque(walk, maxlen=0)
     return result
 
 
@@ -111,27 +96,39 @@ def is_same(value: Any, gold: Any) -> bool:
     return True
 
 
-def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[Difference]:
     """Count the leaves of values whose paths are all different, and yield those without a match, as they are asked for."""
-    pending: list[Iterator[tuple[Steps, Any, Any]]] = [iter([(None, gold, value)])]
+    matches = golds = values = 0
+    top = {None: gold}
+    pending: list[tuple[Any, Mapping[Any, Any], Mapping[Any, Any], Iterator[Any]]] = [
+        (None, top, {None: value}, iter(top))
+    ]
     while pending:
-        for place in pending[-1]:
-            steps, wanted, own = place
-            wanted_inner = wanted.__class__ in _CONTAINERS and bool(wanted)
-            own_inner = own.__class__ in _CONTAINERS and bool(own)
-            is_wanted = not wanted_inner and wanted is not ABSENT
-            is_own = not own_inner and own is not ABSENT
-            result.golds += is_wanted
-            result.values += is_own
+        above, wanted_items, own_items, left = pending[-1]
+        for step in left:
+            wanted, own = wanted_items.get(step, ABSENT), own_items.get(step, ABSENT)
+            kind, own_kind = wanted.__class__, own.__class__
+            if kind is own_kind and kind in _SCALARS and wanted == own:  # most are
+                matches += 1
+                continue
+            steps = () if above is None else (*above, step)
+            if is_inner := bool((kind in _CONTAINERS and wanted) or (own_kind in _CONTAINERS and own)):
+                is_wanted, is_own = _is_leaf(wanted), _is_leaf(own)
+            else:
+                is_wanted, is_own = wanted is not ABSENT, own is not ABSENT
             if is_wanted and is_own and _is_match(own, wanted, rules):
-                result.matches += 1
+                matches += 1
             elif is_wanted or is_own:
-                yield place
-            if wanted_inner or own_inner:
-                pending.append(_within(steps, wanted, own, result))
+                golds += is_wanted
+                values += is_own
+                yield steps, wanted, own
+            if is_inner:
+                wanted_inside, own_inside = _by_step(wanted), _by_step(own)
+                pending.append((steps, wanted_inside, own_inside, iter({**wanted_inside, **own_inside})))
                 break
         else:
             pending.pop()
+    result.matches, result.golds, result.values = matches, matches + golds, matches + values
 
 
 def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
@@ -148,36 +145,18 @@ def _is_close(value: float, gold: float, rules: Rules) -> bool:
         return False
 
 
-def _within(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
-    """Yield what stands inside two values, except scalars that are the same, which are counted: most are."""
-    golds, values = _by_step(gold), _by_step(value)
-    same = 0
-    for mine, other in [(golds, values)] if type(gold) is type(value) else [(golds, {}), ({}, values)]:
-        for step, inner in mine.items():
-            inner_value = other.get(step, ABSENT)
-            if inner.__class__ in _SCALARS and inner.__class__ is inner_value.__class__ and inner == inner_value:
-                same += 1
-            else:
-                yield (step, steps), inner, inner_value
-        for step, inner_value in other.items():
-            if step not in mine:
-                yield (step, steps), ABSENT, inner_value
-    result.golds += same
-    result.values += same
-    result.matches += same
-
-
 def _by_step(value: Any) -> Mapping[Any, Any]:
     if isinstance(value, list):
         return {at: item for at, item in enumerate(value) if item is not _REMOVED}
     return value if isinstance(value, dict) else {}
 
 
-def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[Difference]:
     """Count the leaves of values in which elements of a list have the same path, and yield those without a match."""
-    pending: list[tuple[Steps, list[Any], list[Any]]] = [(None, [gold], [value])]
+    pending: list[tuple[Any, Any, list[Any], list[Any]]] = [(None, None, [gold], [value])]
     while pending:
-        steps, *sides = pending.pop()
+        above, last, *sides = pending.pop()
+        steps = () if above is None else (*above, last)
         golds, values = ([item for item in side if _is_leaf(item)] for side in sides)
         rest, value_rest = _unmatched(golds, values, rules)
         result.golds += len(golds)
@@ -193,7 +172,7 @@ def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Itera
                         for step, child in _by_step(container).items():
                             place = step if kind is dict else None
                             groups.setdefault(place, ([], []))[number].append(child)
-        pending += reversed([((step, steps), *inner) for step, inner in groups.items()])
+        pending += reversed([(steps, step, *inner) for step, inner in groups.items()])
 
 
 def _unmatched(golds: list[Any], values: list[Any], rules: Rules) -> tuple[list[Any], list[Any]]:

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import starmap
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.keys import not_json
-from assay.checks.json.leaves import Comparison, LeafDifference, Rules, compared, is_same, without
+from assay.checks.json.leaves import Comparison, Rules, Steps, compared, is_same, without
 from assay.checks.json.schemas import json_value, place_of, shown_value
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
@@ -21,6 +22,8 @@ from assay.values.references import json_text
 
 _SHOWN = 3
 """Maximum leaves that a reason names."""
+_SAME = (1.0, "", None)
+"""The answer for a text that is its gold."""
 _GOLD_BYTES = 32_000_000
 """Maximum size of the golds that are kept."""
 
@@ -123,7 +126,10 @@ class JsonMatch(PairCheck):
         for value, gold in zip(values, golds, strict=True):
             if gold is not last:
                 last, expected = gold, _read_gold(gold, self._ignored)
-            answers.append(NO_ANSWER if expected is NOT_JSON else self.answered(self._judge, value, expected))
+            if expected is NOT_JSON:
+                answers.append(NO_ANSWER)
+            else:  # to compare texts takes no time, and saves to parse the output
+                answers.append(_SAME if value == gold else self.answered(self._judge, value, expected))
         return answers
 
     def _judge(self, value: str, expected: Any) -> tuple[float, str]:
@@ -144,7 +150,7 @@ class JsonMatch(PairCheck):
         if score == 1.0:
             return score, ""
         more = "; and more" if len(result.differences) > _SHOWN else ""
-        return score, "; ".join(map(_fault, result.differences[:_SHOWN])) + more
+        return score, "; ".join(starmap(_fault, result.differences[:_SHOWN])) + more
 
     def comparison(self, value: Any, gold: str, *, shown: int) -> Comparison:
         """Compare a value, which may be changed, with the JSON text of a gold."""
@@ -177,13 +183,9 @@ _expected = cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))(_read
 """The same; it must not be changed."""
 
 
-def _fault(difference: LeafDifference) -> str:
-    place = place_of(difference.path) or "the output"
-    if difference.gold is ABSENT:
+def _fault(steps: Steps, gold: Any, value: Any) -> str:
+    place = place_of(steps) or "the output"
+    if gold is ABSENT:
         return f"{place} is not expected"
-    gold = shown_value(difference.gold)
-    return (
-        f"{place} is missing: {gold}"
-        if difference.value is ABSENT
-        else f"{place} is {shown_value(difference.value)}, not {gold}"
-    )
+    shown = shown_value(gold)
+    return f"{place} is missing: {shown}" if value is ABSENT else f"{place} is {shown_value(value)}, not {shown}"

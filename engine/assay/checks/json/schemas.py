@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from assay.checks.json.schema_cost import PLAIN_STEPS, STEPS, SchemaCost, cost_of, cost_of_text, is_plain
 from assay.errors import SHOWN, clipped, printable
-from assay.expressions.json import NOT_JSON, begins_like_json, dumps, mended, quick_loads, slow_loads
+from assay.expressions.json import BEGINNINGS, NOT_JSON, dumps, mended, quick_loads, slow_loads
 from assay.expressions.regex.compiled import on_any_stack
 from assay.frozen import frozen
 from assay.guard.pool import Late, Pool, PoolError, Reply, Request
@@ -42,7 +42,7 @@ _OPENING = ("{", "[")
 
 def json_value(text: str) -> Any:
     """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
-    if not text or not begins_like_json(text):
+    if not text.startswith(BEGINNINGS):
         return NOT_JSON
     value = quick_loads(text)
     if value is not NOT_JSON:

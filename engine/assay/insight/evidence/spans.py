@@ -215,12 +215,11 @@ def _unmatched(scene: Scene, tree: PlacedValue) -> Iterator[PlacedValue]:
         for path, leaf in _leaves(tree, ordered=ordered):
             leaves.setdefault(path, []).append(leaf)
         wanted = {path for path, _ in _leaves(placed_json(json_text(gold)), ordered=ordered)}
-        for difference in check.comparison(json_value(text), json_text(gold), shown=MOST).differences:
-            path = difference.path
-            if difference.value is ABSENT or (check.params.score == "subset" and path not in wanted):
+        for path, _, own in check.comparison(json_value(text), json_text(gold), shown=MOST).differences:
+            if own is ABSENT or (check.params.score == "subset" and path not in wanted):
                 continue
             at_path = leaves.get(path, [])
-            same = (leaf for leaf in reversed(at_path) if _is_value(text[leaf.start : leaf.end], difference.value))
+            same = (leaf for leaf in reversed(at_path) if _is_value(text[leaf.start : leaf.end], own))
             if (last := next(same, None)) is not None:
                 at_path.remove(last)
                 yield last
