@@ -1,6 +1,7 @@
 """Lower case and white space: the columns do what CPython does."""
 
 import itertools
+import unicodedata
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from assay.expressions.text import (
     before,
     behind,
     case_patterns,
+    composed_expr,
     lower,
     lower_expr,
     lower_rows,
@@ -55,6 +57,13 @@ def test_every_code_point_is_recased_as_python_does(form, sparse):
     assert len(SCALARS()) == 1_112_064
     with set_to(sparse=sparse):
         assert column(recased_expr(pl.col("t"), form), points) == [form(point) for point in points]
+
+
+@pytest.mark.parametrize(("start", "end"), [("", ""), ("a\u0301", "\u0323"), ("\u1100", "\u11a8")])
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+def test_every_code_point_is_composed_as_python_does(form, start, end):
+    texts = [start + point + end for point in code_points()]
+    assert column(composed_expr(pl.col("t"), form), texts) == [unicodedata.normalize(form, text) for text in texts]
 
 
 @pytest.mark.parametrize("start", ["", "A", "a", "Aa "])
