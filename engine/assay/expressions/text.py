@@ -280,11 +280,12 @@ def in_slices(
     function: Callable[[Sequence[pl.Series]], pl.Series], columns: Sequence[pl.Series], rows: int | None = None
 ) -> pl.Series:
     """Run a function that makes new texts on a few rows at a time."""
-    rows = max(1, rows or THRESHOLDS.slice)
-    if len(columns[0]) <= rows or columns[0].estimated_size() <= rows * THRESHOLDS.slice_text:
+    count, least = len(columns[0]), max(1, rows or THRESHOLDS.slice)
+    size = max(least, count * least * THRESHOLDS.slice_text // max(int(columns[0].estimated_size()), 1))
+    if count <= size:
         return function(columns)
-    starts = range(0, len(columns[0]), rows)
-    return pl.concat([function([column.slice(start, rows) for column in columns]) for start in starts])
+    starts = range(0, count, size)
+    return pl.concat([function([column.slice(start, size) for column in columns]) for start in starts])
 
 
 def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
