@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, WithJsonSchema, field_validator
 
-from assay.checks.base import Columns, Example, FactCheck, GoldCompared, GoldKind, Row, Traits
+from assay.checks.base import Columns, Example, FactCheck, GoldCompared, GoldKind, Row, Traits, identity
 from assay.errors import encodable, quoted
 from assay.expressions.pairs import (
     contain_each_expr,
@@ -234,7 +234,13 @@ class ContainsAny(FactCheck, GoldCompared):
 
     def contained_expr(self, golds: pl.Expr) -> pl.Expr | None:
         """Return whether each text contains the phrases of its list: List(Boolean); None if Python searches."""
-        return None if self.params.word else contain_each_expr(text(), golds, lowered=not self.params.case_sensitive)
+        if self.params.word:
+            return None
+        lowered = not self.params.case_sensitive
+        # a column, because both the score and the reason read it
+        return SharedColumn(
+            f"contained:{identity(self)}", lambda _: contain_each_expr(text(), golds, lowered=lowered)
+        ).col
 
     def score(self, value: str, gold: Sequence[str]) -> float:
         return float(any(self.contained(value, gold)))
@@ -320,7 +326,8 @@ class ContainsAll(ContainsAny):
             return None
         if not isinstance(gold, pl.Expr):
             return Columns(score, self._missing([phrase.expr() for phrase in self.phrases(gold)]))
-        contained = contain_each_expr(text(), gold, lowered=not self.params.case_sensitive)
+        contained = self.contained_expr(gold)
+        assert contained is not None  # noqa: S101  (there is a score)
         missing = quoted_lists_expr(listed_where(gold, contained, holds=False))
         return Columns(score, pl.lit("does not contain ") + missing)
 
