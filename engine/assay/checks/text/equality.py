@@ -292,9 +292,8 @@ class ListEquals(GoldCompared):
         items = partial(pl.Expr.map_batches, function=self._items, return_dtype=pl.List(pl.String), is_elementwise=True)
         equal = _EQUAL.get(self.params.as_)
         if isinstance(gold, pl.Expr):
-            if equal is None:  # to count in columns took ten times as long
-                return self._by_row(gold)
-            return equal(items(text()), items(gold)).cast(pl.Float64)
+            # to count in columns took ten times as long
+            return (equal or self._counted)(items(text()), items(gold)).cast(pl.Float64)
         written = "".join(gold)
         if equal is None or encodable(written) != written:  # columns have no lone surrogates
             golds = self.items(gold)
@@ -302,12 +301,12 @@ class ListEquals(GoldCompared):
         literal = pl.Series([gold], dtype=pl.String if isinstance(gold, str) else pl.List(pl.String))
         return equal(items(text()), pl.lit(self._items(literal))).cast(pl.Float64)
 
-    def _by_row(self, golds: pl.Expr) -> pl.Expr:
+    def _counted(self, items: pl.Expr, golds: pl.Expr) -> pl.Expr:
         def scores(columns: Sequence[pl.Series]) -> pl.Series:
-            pairs = zip(*(column.to_list() for column in columns), strict=True)
-            return pl.Series(columns[0].name, [self.score(*pair) for pair in pairs], dtype=pl.Float64)
+            lists = (column.to_list() for column in columns)
+            return pl.Series(columns[0].name, [*map(self._score, *lists)], dtype=pl.Float64)
 
-        return pl.map_batches([text(), golds], scores, return_dtype=pl.Float64, is_elementwise=True)
+        return pl.map_batches([items, golds], scores, return_dtype=pl.Float64, is_elementwise=True)
 
     def _items(self, values: pl.Series) -> pl.Series:
         """Return ``items`` of texts, or of lists of texts."""
