@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import groupby
-from operator import add
+from operator import add, and_
 from typing import Any
 
 import polars as pl
@@ -56,7 +56,7 @@ def passes_expr(verifier: VerifierSpec) -> pl.Expr:
     columns = (pl.col(hidden(check_column(verifier, spec))) for spec in verifier.runnable if spec.required)
     required = ((column >= 1.0).fill_null(value=True) for column in columns)
     score = pl.col(hidden(score_column(verifier)))
-    passes = pl.all_horizontal(score >= verifier.pass_threshold, *required)
+    passes = reduce(and_, required, score >= verifier.pass_threshold)
     return passes if verifier.is_plain else pl.when(score.is_not_null()).then(passes)
 
 
@@ -123,7 +123,7 @@ def run_passes_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
     """``run_passes`` as an expression."""
     shares = _shares(verifiers)
     if shares is None:
-        each = pl.all_horizontal(passes_expr(verifier) for verifier in verifiers)
+        each = reduce(and_, map(passes_expr, verifiers))
         is_plain = all(verifier.is_plain for verifier in verifiers)
         return each if is_plain else pl.when(pl.col(hidden("reward")).is_not_null()).then(each)
     return pl.col(hidden("reward")) >= shares[0].pass_threshold
@@ -342,7 +342,7 @@ def verdict_exprs(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     feedback = lines_expr(verifiers, errors=False)
     overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
     return [
-        pl.when(is_scored).then(run_passes_expr(verifiers)).alias(hidden("passed")),
+        run_passes_expr(verifiers).alias(hidden("passed")),  # null without a reward
         pl.when(is_scored).then(feedback).alias(hidden("feedback")),
         pl.coalesce(UNSCORED, lines_expr(verifiers, errors=True), overflow).alias(hidden("error")),
     ]

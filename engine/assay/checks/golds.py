@@ -565,28 +565,28 @@ class _GoldColumns:
     def _answers(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Compare each text with its golds, column to column, and take the best of each row."""
         texts, golds = columns
-        assert self.template is not None  # noqa: S101  (else rows take Python)
         several = isinstance(golds.dtype, pl.List) and not (self.kind.whole or self.brought.is_joined)
-        pairs, sizes = pl.DataFrame({TEXT: texts, "gold": golds}), pl.Series(dtype=pl.UInt32)
-        is_whole = not (several or texts.null_count() or golds.null_count())
-        if not is_whole:
-            sizes = golds.list.len().fill_null(0) if several else golds.is_not_null().cast(pl.UInt32)
-            both = (sizes > 0) & texts.is_not_null()
-            pairs = pairs.filter(both).explode("gold") if several else pairs.filter(both)
-        of_each = sizes.filter(both) if several else None
+        pairs = pl.DataFrame([texts.alias(TEXT), golds.alias("gold")])
+        if not (several or texts.null_count() or golds.null_count()):
+            return self._of_best(pairs, None).to_struct(texts.name).cast(_ANSWER)
+        sizes = golds.list.len().fill_null(0) if several else golds.is_not_null().cast(pl.UInt32)
+        both = (sizes > 0) & texts.is_not_null()
+        pairs = pairs.filter(both).explode("gold") if several else pairs.filter(both)
+        answers = self._of_best(pairs, sizes.filter(both) if several else None)
+        answers = in_place(answers.with_columns_seq(both.arg_true().alias("at")), len(texts))
+        without = sizes == 0
+        unread = (texts.is_null() & (sizes > 0)).arg_true()
+        if self.kind.lazy and len(unread):
+            without = without.scatter(unread, self._usable_golds(golds.gather(unread)).is_null())
+        return answers.with_columns_seq(pl.col("missing").fill_null(without)).to_struct(texts.name).cast(_ANSWER)
+
+    def _of_best(self, pairs: pl.DataFrame, sizes: pl.Series | None) -> pl.DataFrame:
+        """Return the answers of pairs of a text and its gold; with the numbers of golds of each text, those of its best."""
+        assert self.template is not None  # noqa: S101  (else rows take Python)
         with reading_column(TEXT):
             if isinstance(self.template, PairCheck):
-                answers = self._of_pairs(self.template, pairs, of_each)
-            else:
-                answers = self._compared(self.template, pairs, of_each)
-        if not is_whole:
-            answers = in_place(answers.with_columns_seq(both.arg_true().alias("at")), len(texts))
-            without = sizes == 0
-            unread = (texts.is_null() & (sizes > 0)).arg_true()
-            if self.kind.lazy and len(unread):
-                without = without.scatter(unread, self._usable_golds(golds.gather(unread)).is_null())
-            answers = answers.with_columns_seq(pl.col("missing").fill_null(without))
-        return answers.to_struct(texts.name).cast(_ANSWER)
+                return self._of_pairs(self.template, pairs, sizes)
+            return self._compared(self.template, pairs, sizes)
 
     def _of_pairs(self, template: PairCheck, pairs: pl.DataFrame, sizes: pl.Series | None) -> pl.DataFrame:
         """Return the answers of a type that compares pairs in Python; one with an error counts only if all have one."""
@@ -603,7 +603,7 @@ class _GoldColumns:
         with columns_read() as lanes:
             columns = template.compare(pl.col("gold"))
         assert columns is not None  # noqa: S101  (else it is no template)
-        for layer in layers(lanes, pairs.schema):
+        for layer in layers(lanes, pairs.schema) if lanes else ():
             pairs = pairs.with_columns_seq(layer)
         pairs = pairs.with_columns_seq(score=columns.score.cast(pl.Float64))
         if sizes is not None:
@@ -616,9 +616,9 @@ class _GoldColumns:
             reason = rowwise(fails.then(both), lambda row: self._check(row["gold"]).reason(row), pl.String)
         no_text = pl.lit(None, dtype=pl.String)
         answers = pairs.select_seq("score", reason=reason, error=no_text, missing=pl.lit(value=False))
-        undecided = pairs["score"].is_null().arg_true()
-        if not (self.kind.lazy and len(undecided)):
+        if not (self.kind.lazy and pairs["score"].null_count()):
             return answers
+        undecided = pairs["score"].is_null().arg_true()
         texts = pairs[undecided].select_seq(pl.col(TEXT).alias("completion"), "gold").to_dicts()
         by_python = in_columns(_each(self.limits, self._of_gold, texts), _ANSWER).struct.unnest()
         return pl.DataFrame([answers[name].scatter(undecided, by_python[name]) for name in _ANSWER.to_schema()])

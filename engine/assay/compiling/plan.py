@@ -513,7 +513,8 @@ class Plan(Displayed):
     @cached_property
     def layers(self) -> list[list[pl.Expr]]:
         """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
-        return [*self.shared_layers, self.not_scored_layer, *self._layers_of_checks, *self._layers_of_rows]
+        layers = [*self.shared_layers, self.not_scored_layer, *self._layers_of_checks, *self._layers_of_rows]
+        return [layer for layer in layers if layer]
 
     @cached_property
     def table(self) -> ResultTable | None:
@@ -541,7 +542,8 @@ class Plan(Displayed):
     @property
     def not_scored_layer(self) -> list[pl.Expr]:
         """``UNSCORED``: why a row cannot be scored, whatever checks need."""
-        return [pl.coalesce(self.not_scored).alias(UNSCORED)]
+        reasons = self.not_scored
+        return [(pl.coalesce(reasons) if len(reasons) > 1 else reasons[0]).alias(UNSCORED)]
 
     @cached_property
     def _layers_of_checks(self) -> list[list[pl.Expr]]:

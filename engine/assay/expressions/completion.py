@@ -8,6 +8,7 @@ empty conversation is an empty text.
 
 import json
 import shlex
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -50,6 +51,7 @@ def no_text(completion: Any) -> str:
     return NULL_COMPLETION if completion is None else NO_ASSISTANT
 
 
+@lru_cache(8)
 def no_text_expr(column: str) -> pl.Expr:
     """Return ``no_text`` as an expression."""
     return pl.when(pl.col(column).is_null()).then(pl.lit(NULL_COMPLETION)).otherwise(pl.lit(NO_ASSISTANT))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import Any
 
@@ -28,6 +28,7 @@ def not_hidden(names: Iterable[str]) -> list[str]:
     return [name for name in names if not name.startswith(HIDDEN)]
 
 
+@lru_cache(256)  # a plan asks several times for each
 def exactly(name: str) -> pl.Expr:
     """Return the column with exactly this name, from a user; ``pl.col`` would take ``*`` and ``^…$`` as patterns."""
     return cs.by_name(name).as_expr()

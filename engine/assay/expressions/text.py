@@ -175,18 +175,21 @@ def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | No
     of_ascii = pc.ascii_upper if form is str.upper else pc.ascii_lower
     array = of_ascii(values.to_arrow(compat_level=pl.CompatLevel.oldest()))
     results = pl.Series(values.name, array, dtype=pl.String)
-    beyond = ~is_ascii(values) if fully is None else ~is_ascii(values) & fully
-    if not beyond.any():
-        return results
     buffer = array.buffers()[2]
+    if buffer is None:
+        return results
     codes = pl.Series(pa.Array.from_buffers(pa.uint8(), buffer.size, [None, buffer]))
-    others = codes.filter(codes > _ASCII)  # UTF-8 without its ASCII is UTF-8
-    if len(others) * THRESHOLDS.sparse <= len(codes):
-        characters = sorted({*bytes(others.to_list()).decode()})
+    others = codes.filter(codes > _ASCII).to_arrow()  # UTF-8 without its ASCII is UTF-8
+    is_sparse, changed = len(others) * THRESHOLDS.sparse <= len(codes), dict[str, str]()
+    if is_sparse:
+        characters = sorted({*others.buffers()[1].slice(others.offset, len(others)).to_pybytes().decode()})
         changed = {character: form(character) for character in characters if form(character) != character}
-        if changed:
-            texts = pl.DataFrame().select_seq(pl.when(beyond).then(results)).to_series()
-            results = texts.str.replace_many(changed).zip_with(beyond, results).alias(values.name)
+        if not changed:
+            return results
+    beyond = ~is_ascii(values) if fully is None else ~is_ascii(values) & fully
+    if is_sparse:
+        texts = pl.DataFrame().select_seq(pl.when(beyond).then(results)).to_series()
+        results = texts.str.replace_many(changed).zip_with(beyond, results).alias(values.name)
         if form is not str.lower or SIGMA not in changed:
             return results
         pattern = SIGMA
