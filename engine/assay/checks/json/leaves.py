@@ -27,6 +27,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _SEVERAL = frozenset({dict, list, bool, int, float})
 """Types whose values may equal values of another type, or hold such values."""
 _NUMBER = "number"
+_NOTHING: Mapping[Any, Any] = {}
 
 
 @frozen
@@ -112,18 +113,17 @@ def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterato
                 matches += 1
                 continue
             steps = () if above is None else (*above, step)
-            if is_inner := bool((kind in _CONTAINERS and wanted) or (own_kind in _CONTAINERS and own)):
-                is_wanted, is_own = _is_leaf(wanted), _is_leaf(own)
-            else:
-                is_wanted, is_own = wanted is not ABSENT, own is not ABSENT
+            wanted_inside = _by_step(wanted) if kind in _CONTAINERS else _NOTHING
+            own_inside = _by_step(own) if own_kind in _CONTAINERS else _NOTHING
+            is_wanted = not wanted_inside and wanted is not ABSENT
+            is_own = not own_inside and own is not ABSENT
             if is_wanted and is_own and _is_match(own, wanted, rules):
                 matches += 1
             elif is_wanted or is_own:
                 golds += is_wanted
                 values += is_own
                 yield steps, wanted, own
-            if is_inner:
-                wanted_inside, own_inside = _by_step(wanted), _by_step(own)
+            if wanted_inside or own_inside:
                 pending.append((steps, wanted_inside, own_inside, iter({**wanted_inside, **own_inside})))
                 break
         else:
@@ -146,9 +146,7 @@ def _is_close(value: float, gold: float, rules: Rules) -> bool:
 
 
 def _by_step(value: Any) -> Mapping[Any, Any]:
-    if isinstance(value, list):
-        return {at: item for at, item in enumerate(value) if item is not _REMOVED}
-    return value if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {at: item for at, item in enumerate(value) if item is not _REMOVED}
 
 
 def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[Difference]:

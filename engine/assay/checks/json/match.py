@@ -123,13 +123,14 @@ class JsonMatch(PairCheck):
     def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; a gold is parsed once if the texts that are compared with it follow each other."""
         answers, last, expected = list[Any](), None, NOT_JSON
+        answered, judge, ignored = self.answered, self._judge, self._ignored
         for value, gold in zip(values, golds, strict=True):
             if gold is not last:
-                last, expected = gold, _read_gold(gold, self._ignored)
+                last, expected = gold, _read_gold(gold, ignored)
             if expected is NOT_JSON:
                 answers.append(NO_ANSWER)
             else:  # to compare texts takes no time, and saves to parse the output
-                answers.append(_SAME if value == gold else self.answered(self._judge, value, expected))
+                answers.append(_SAME if value == gold else answered(judge, value, expected))
         return answers
 
     def _judge(self, value: str, expected: Any) -> tuple[float, str]:
