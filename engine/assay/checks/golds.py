@@ -401,7 +401,8 @@ class _GoldColumns:
             template.takes(bounds),
             text().is_not_null(),
         ).fill_null(value=False)
-        score, nothing = columns.score.cast(pl.Float64), pl.lit(None, dtype=pl.String)
+        scores = SharedColumn(f"bounded:{self.key}", lambda _: columns.score.cast(pl.Float64), after=tuple(needs))
+        score, nothing = scores.col, pl.lit(None, dtype=pl.String)
         fails = pl.when(score < 1.0)
         # words for the rows that fail only
         shown = {name: bound._replace(text=fails.then(bound.text)) for name, bound in bounds.items()}
@@ -416,7 +417,7 @@ class _GoldColumns:
             parts = [fits, answers, *self._for_python(schema)]
             return pl.map_batches(parts, self._bounded_or_by_python, return_dtype=_ANSWER, is_elementwise=True)
 
-        lane = SharedColumn(f"golds:{self.key}", build, after=tuple(needs), build_few=self._by_python)
+        lane = SharedColumn(f"golds:{self.key}", build, after=(scores, *needs), build_few=self._by_python)
         return Columns.of(lane.col, missing=self._why(lane).col, is_outcome=True)
 
     def _bounded_or_by_python(self, columns: Sequence[pl.Series]) -> pl.Series:
