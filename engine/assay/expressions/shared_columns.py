@@ -284,8 +284,9 @@ def in_lists(values: pl.Series, sizes: pl.Series) -> pl.Series:
 
 def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the distinct texts of a String column, and the index of each row's text; null for a null row."""
-    if texts.n_unique() == len(texts) and not texts.null_count():  # half of what follows
-        return texts.rechunk(), pl.int_range(len(texts), dtype=pl.UInt32, eager=True)
+    present = texts.drop_nulls()
+    if present.n_unique() == len(present):  # half of what follows
+        return present.rechunk(), positions(texts.is_not_null())
     rows = texts.alias("text").to_frame().with_row_index("at")
     groups = rows.group_by("text", maintain_order=True).agg("at").drop_nulls("text").with_row_index("number")
     each = groups.select_seq("number", "at").explode("at")
