@@ -7,7 +7,7 @@ from functools import partial
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.shared_columns import among, distinct_rows, encoded, in_lists, in_place, rowwise
+from assay.expressions.shared_columns import among, distinct_rows, encoded, in_lists, in_place, positions, rowwise
 from assay.expressions.text import (
     SIGMA,
     contains_column,
@@ -165,12 +165,13 @@ def _quoted_lists(lists: pl.Series) -> pl.Series:
 def _quoted(values: pl.Series, before: str) -> pl.Series:
     if values.null_count() == len(values):
         return values
-    texts = values.alias("text")
+    texts = values.drop_nulls().alias("text")  # Polars also searches the values behind nulls
     if texts.str.len_bytes().max() > SHOWN:  # type: ignore[operator]  # one is not null
         texts = texts.str.head(SHOWN + 1)
         texts = texts.zip_with(texts.str.len_chars() <= SHOWN, texts.str.head(SHOWN - 1) + "…")
-    changed = texts.str.contains(_CHANGED).fill_null(value=False)
-    return among(_in_quotes(texts, before), changed, texts, partial(_escaped, before=before)).alias(values.name)
+    changed = texts.str.contains(_CHANGED)
+    shown = among(_in_quotes(texts, before), changed, texts, partial(_escaped, before=before)).alias(values.name)
+    return shown if len(shown) == len(values) else shown.gather(positions(values.is_not_null()))
 
 
 def _in_quotes(texts: pl.Series, before: str) -> pl.Series:
