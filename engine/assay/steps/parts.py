@@ -242,7 +242,8 @@ def _to_matching_brace(text: str) -> str | None:
 
 def _boxed_column(texts: pl.Series) -> pl.Series:
     rest = behind(texts, _BOXES[0], last=True)
-    rest = among(rest, rest.is_null(), texts, partial(behind, mark=_BOXES[1], last=True))
+    others = rest.is_null() & texts.str.contains(_BOXES[1], literal=True)
+    rest = among(rest, others, texts, partial(behind, mark=_BOXES[1], last=True))
     contents = before(rest, "}")
     return among(contents, contents.str.contains("{", literal=True), rest, _to_matching_braces)
 
