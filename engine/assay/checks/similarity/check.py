@@ -272,7 +272,8 @@ class Similarity(PairCheck):
             before = pl.Series([self._before(0.0)])
         shown = pl.col("gold") if len(golds) == 1 else pl.when(scores < 1).then("gold")
         quotes = golds.to_frame("gold").select_seq(quoted_expr(shown)).to_series()
-        reasons = pl.Series([""]).new_from_index(0, len(scores)).zip_with(scores >= 1, before + quotes)
+        reason = pl.when(scores < 1).then(pl.concat_str(before, quotes)).otherwise(pl.lit(""))
+        reasons = pl.DataFrame().select_seq(reason).to_series()
         columns = [scores.alias("score"), reasons.alias("reason"), nulls(scores, pl.String).alias("error")]
         if too_long:
             given = golds.to_list() * (len(texts) // len(golds))
