@@ -8,9 +8,11 @@ from polars.exceptions import PanicException
 
 import assay
 from assay.loading.formats.files import open_each
+from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import Reading
 from assay.runs import file_run
 from assay.system.signals import interruptible, signalled
+from assay.thresholds import EVER, set_to
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 
@@ -56,3 +58,29 @@ def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
         open_each([tmp_path / "in.csv"], Reading())
     with pytest.raises(PanicException):  # with no file to blame it is ours
         assay.score([{"completion": "a"}], SPEC)
+
+
+def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, monkeypatch):
+    texts = [f"b{at}" for at in range(30_000)]
+    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    read, scored, ahead = 0, 0, []
+    by_groups = ParquetFile._by_groups
+
+    def counted_groups(*args):
+        nonlocal read
+        for frame in by_groups(*args):
+            read += frame.height
+            ahead.append(read - scored)
+            yield frame
+
+    def slow(completion):
+        nonlocal scored
+        scored += 1
+        return 1.0
+
+    monkeypatch.setattr(ParquetFile, "_by_groups", counted_groups)
+    monkeypatch.setattr(ParquetFile, "_buffered", lambda *_: False)
+    with set_to(groups_at_once=EVER):
+        assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
+    assert read == 30_000
+    assert max(ahead) <= 8_000

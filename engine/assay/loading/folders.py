@@ -14,7 +14,7 @@ from assay.expressions.shared_columns import exactly
 from assay.frozen import frozen
 from assay.loading.formats.documents import form_of
 from assay.loading.formats.files import ENGINE_ERRORS, SUFFIXES, known_suffixes, suffix_of
-from assay.loading.formats.reading import File, pick
+from assay.loading.formats.reading import File, Pace, pick
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST, PROVENANCE_KEY
 from assay.system.special_files import is_folder, likely_file, what_is
@@ -109,8 +109,8 @@ class InFolder(File):
             for name, value, dtype in self.columns
         ]
 
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        return self.within.scan(first, last).with_columns(self._values)
+    def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
+        return self.within.scan(first, last, pace).with_columns(self._values)
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         own = [name for name in names if name in self.within.schema]

@@ -20,7 +20,7 @@ from assay.errors import InputError, TooManyErrors, UsageError, counted, likely_
 from assay.frozen import frozen
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import Files
-from assay.loading.formats.reading import Reading, batches, reading_of
+from assay.loading.formats.reading import Pace, Reading, batches, reading_of
 from assay.loading.formats.remote import is_url
 from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts
@@ -91,7 +91,8 @@ def stream(
     """Score a frame batch by batch; call ``done`` after a batch is counted and before it is written."""
     piece = read.at_once(plan.piece) if read else plan.piece
     together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
-    with in_pieces(piece):
+    pace = read.pace if read else Pace()
+    with in_pieces(piece), pace.kept():
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
             if done is not None:

@@ -160,9 +160,10 @@ _ALLOCATOR = "_RJEM_MALLOC_CONF"
 
 def return_memory_soon() -> None:
     """Let Polars use freed memory again or return it to the system, unless the user decides; before Polars is imported."""
-    # an arena for two cores: what one thread frees serves the other, which need not wait for the system to clear new pages
+    # an arena for two cores: what one thread frees serves the other, which need not wait for the system to clear new pages; so do blocks
+    # of 8 MiB and more, as row groups have them, which would be returned at once
     arenas = max(1, (os.cpu_count() or 1) // 2)
-    os.environ.setdefault(_ALLOCATOR, f"narenas:{arenas},dirty_decay_ms:500,muzzy_decay_ms:0")
+    os.environ.setdefault(_ALLOCATOR, f"narenas:{arenas},dirty_decay_ms:500,muzzy_decay_ms:0,oversize_threshold:0")
 
 
 def keeps_memory() -> bool:

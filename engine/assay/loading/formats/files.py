@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +15,7 @@ from assay.errors import InputError, closest, path_text, shown_path
 from assay.expressions.mixed import TYPED
 from assay.expressions.shared_columns import plain_type
 from assay.frozen import frozen
-from assay.loading.formats.reading import File, Reading, one_after_another, own_types, rows_in_all
+from assay.loading.formats.reading import File, Pace, Reading, one_after_another, own_types, rows_in_all
 from assay.system.arrow import pa
 from assay.system.memory import at_once
 
@@ -194,12 +195,14 @@ class Files:
 
     Attributes:
         memory_limit: Memory limit of the reading process, in bytes; None for the default.
+        pace: What a run keeps its reader near with.
     """
 
     files: tuple[File, ...]
     schema: pl.Schema
     skipped: tuple[tuple[str, str], ...] = ()
     memory_limit: int | None = None
+    pace: Pace = field(default_factory=Pace, compare=False)
 
     def at_once(self, rows: int, *, anywhere: bool = False) -> int:
         """Return how many rows to process at once: ``rows``, or fewer if they are long."""
@@ -219,9 +222,9 @@ class Files:
         cut = cut or Cut(0, 0, len(self.files[-1].units), len(self.files) - 1)
         parts = [(self.files[at], *cut.units(at, len(self.files[at].units))) for at in cut.files]
         if len(parts) > 1:
-            return one_after_another(parts, self.schema, self.memory_limit)
+            return one_after_another(parts, self.schema, self.memory_limit, self.pace)
         file, first, last = parts[0]
-        frame = file.scan(first, last)
+        frame = file.scan(first, last, self.pace)
         if len(self.files) == 1:
             return frame
         frame = frame.with_columns(own_types(file.schema, self.schema))

@@ -26,7 +26,7 @@ from assay.errors import InputError, shown_path
 from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, File, Reading, Unit, about_file, by_engine
+from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, by_engine
 from assay.system.arrow import file_errors, pa, pq
 from assay.system.memory import room, share
 from assay.system.processes import keeps_memory
@@ -65,10 +65,12 @@ class ParquetFile(File):
             serialized = source.schema_arrow.remove_metadata().serialize().to_pybytes()
         return _is_plain(serialized, tuple(self.schema.items()))
 
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
+    def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
         units = self.units[first:last]
-        if self.dense or self._buffered(units) or self._groups_at_once(units):
+        if self.dense or self._buffered(units):
             return super().scan(first, last)
+        if self._groups_at_once(units):
+            return super().scan(first, last, pace)  # whole row groups are frames
         return self._by_engine(first, last)
 
     @property

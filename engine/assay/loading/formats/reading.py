@@ -163,6 +163,66 @@ class BadRow:
     sample: str
 
 
+_PATIENCE = 60
+"""Seconds without a row scored after which a reader goes on: no run may hang for the sake of memory."""
+
+
+class Pace:
+    """Keeps a run's reader from getting ahead of it: Polars takes some fifteen frames, however large, before it waits for any."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._run: object | None = None
+        self._column = ""
+        self._rows = 0
+
+    def __reduce__(self) -> tuple[type["Pace"], tuple[()]]:
+        return Pace, ()  # another process has its own runs
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Let a reader read on only when all its rows are being scored; for one run at a time, in Polars' streaming engine."""
+        self._begin(object())
+        try:
+            yield
+        finally:
+            self._begin(None)
+
+    def _begin(self, run: object | None) -> None:
+        with self._changed:
+            self._run, self._rows = run, 0
+            self._changed.notify_all()
+
+    def watched(self, frame: pl.LazyFrame, schema: pl.Schema) -> pl.LazyFrame:
+        """Return a frame that tells which of its rows are scored now."""
+        # by each column, for only those that a query needs are read
+        return frame.with_columns(
+            exactly(name).map_batches(partial(self._passed, name), return_dtype=dtype, is_elementwise=True)
+            for name, dtype in schema.items()
+        )
+
+    def _passed(self, column: str, values: pl.Series) -> pl.Series:
+        if column == self._column:
+            with self._changed:
+                self._rows -= len(values)
+                self._changed.notify_all()
+        return values
+
+    def following(self, frames: Iterator[pl.DataFrame], column: str) -> Iterator[pl.DataFrame]:
+        """Yield frames with some column, the next one when all rows of those before are being scored."""
+        run, self._column = self._run, column
+        while True:
+            with self._changed:
+                while run is not None and run is self._run and self._rows > 0 and self._changed.wait(_PATIENCE):
+                    pass
+            if (frame := next(frames, None)) is None:
+                return
+            with self._changed:
+                self._rows += frame.height if run is self._run else 0
+            yield frame
+            del frame
+
+
 @frozen
 class File(ABC):
     """An open file. It pickles, and any process reads the same rows from its units."""
@@ -178,9 +238,9 @@ class File(ABC):
         """Its name for messages."""
         return str(self.path)
 
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
+    def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
         """Return the rows of the units from ``first`` up to, not including, ``last``; by default all."""
-        return as_source(partial(self.read, first, last), self.schema)
+        return as_source(partial(self.read, first, last), self.schema, pace)
 
     @abstractmethod
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
@@ -199,7 +259,7 @@ class WholeFile(File):
     def frame(self) -> pl.LazyFrame:
         """Return all rows."""
 
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
+    def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:  # noqa: ARG002
         """Return all rows, or none if the range excludes the unit."""
         return self.frame() if (first, last) in ((0, None), (0, 1)) else self.frame().clear()
 
@@ -236,14 +296,15 @@ _LITTLE = 1 << 18
 _END = HIDDEN + "end"
 
 
-def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
+def as_source(read: Read, schema: pl.Schema, pace: Pace | None = None) -> pl.LazyFrame:
     """Return a reader's rows as a lazy frame; a thread reads the next frame while Polars processes the last."""
 
     def source(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, rows: int | None
     ) -> Iterator[pl.DataFrame]:
         columns = list(schema) if names is None else names
-        for frame_read in _read_ahead(read(columns, rows or _ROWS)):
+        frames = read(columns, rows or _ROWS)
+        for frame_read in _read_ahead(frames if pace is None else pace.following(frames, columns[0])):
             frame = pick(frame_read, columns)
             if limit is not None:
                 frame = frame.head(limit)
@@ -252,7 +313,8 @@ def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
             if limit == 0:
                 return
 
-    return register_io_source(source, schema=schema, is_pure=True)
+    frame = register_io_source(source, schema=schema, is_pure=True)
+    return frame if pace is None else pace.watched(frame, schema)
 
 
 def _read_ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -292,7 +354,7 @@ def pick(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def one_after_another(
-    parts: Sequence[tuple[File, int, int]], schema: pl.Schema, memory_limit: int | None
+    parts: Sequence[tuple[File, int, int]], schema: pl.Schema, memory_limit: int | None, pace: Pace
 ) -> pl.LazyFrame:
     """Return units of several files as one source; one file is open at a time."""
     max_bytes = share(memory_limit)
@@ -302,7 +364,7 @@ def one_after_another(
         frames = (frame for file, first, last in parts for frame in _read_one(file, first, last, columns, rows))
         return _combined(frames, rows, max_bytes)
 
-    return as_source(read, schema)
+    return as_source(read, schema, pace)
 
 
 def _read_one(file: File, first: int, last: int, columns: pl.Schema, rows: int) -> Iterator[pl.DataFrame]:

@@ -26,7 +26,7 @@ from assay.errors import InputError, UsageError, did_you_mean
 from assay.frozen import frozen
 from assay.loading.formats.documents import delimiter_note, form_of
 from assay.loading.formats.files import LINES, SUFFIXES, Format, known_suffixes, open_each
-from assay.loading.formats.reading import File, Reading, Unit, WholeFile
+from assay.loading.formats.reading import File, Pace, Reading, Unit, WholeFile
 from assay.system.redaction import redacted, secrets_of
 from assay.system.spool import refused_by_temporary_folder, spool_file
 
@@ -276,8 +276,8 @@ class RemoteFile(WholeFile):
     def frame(self) -> pl.LazyFrame:
         return self.remote.frame(self.delimiter)
 
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        return super().scan(first, last) if self.copy is None else self.copy.scan(first, last)
+    def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
+        return super().scan(first, last) if self.copy is None else self.copy.scan(first, last, pace)
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         reader = super().read if self.copy is None else self.copy.read
