@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from rapidfuzz import distance, fuzz
+
 from contenders.instructions_loop import share, task_of
 from contenders.json_loop import f1
 from contenders.language_loop import distinct, drop, hendrycks, inspect, lighteval, overlong, squad
@@ -157,27 +159,12 @@ def _similar(metric: str, score: Callable[[str, str], float]) -> GoldCase:
 
 
 def _edits(name: str) -> Callable[[str, str], float]:
-    def score(text: str, gold: str) -> float:
-        from rapidfuzz import distance
-
-        return getattr(distance, name).normalized_similarity(text, gold)
-
-    return score
-
-
-def _jaro_winkler(text: str, gold: str) -> float:
-    from rapidfuzz.distance import JaroWinkler
-
-    return JaroWinkler.similarity(text, gold)
+    return getattr(distance, name).normalized_similarity
 
 
 def _tokens(name: str) -> Callable[[str, str], float]:
-    def score(text: str, gold: str) -> float:
-        from rapidfuzz import fuzz
-
-        return getattr(fuzz, name)(text, gold) / 100.0
-
-    return score
+    scorer = getattr(fuzz, name)
+    return lambda text, gold: scorer(text, gold) / 100.0
 
 
 def _detected(text: str) -> str | None:
@@ -220,7 +207,7 @@ _TEXTS = {
     "similarity, levenshtein": _similar("levenshtein", _edits("Levenshtein")),
     "similarity, osa": _similar("osa", _edits("OSA")),
     "similarity, lcs": _similar("lcs", _edits("LCSseq")),
-    "similarity, jaro_winkler": _similar("jaro_winkler", _jaro_winkler),
+    "similarity, jaro_winkler": _similar("jaro_winkler", distance.JaroWinkler.similarity),
     "similarity, token_sort": _similar("token_sort", _tokens("token_sort_ratio")),
     "similarity, token_set": _similar("token_set", _tokens("token_set_ratio")),
     "language": GoldCase(

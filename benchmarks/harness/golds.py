@@ -14,6 +14,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema_rs
+from rapidfuzz.distance import Indel
+
 from contenders.language_loop import after_think, boxed, choice, fence, squad, tag, think
 from contenders.spec import parsed
 from harness.gold_case import ROWS, GoldCase, drawn
@@ -165,8 +168,6 @@ _JSON_SCHEMA = {"schema": lambda text, at, rng: json.dumps({**_SCHEMA, "maxPrope
 
 
 def _validator(schema: str) -> Any:
-    import jsonschema_rs
-
     return jsonschema_rs.validator_for(json.loads(schema), offline=True)
 
 
@@ -198,12 +199,6 @@ def _equals_json(text: str, gold: str) -> float:
 def _json_gold(text: str, at: int, rng: random.Random) -> str:
     value = parsed(text)
     return json.dumps({"score": at} if value is ... or rng.random() < 0.5 else value)
-
-
-def _similar(text: str, gold: str) -> float:
-    from rapidfuzz.distance import Indel
-
-    return Indel.normalized_similarity(text, gold)
 
 
 # ── cases ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -328,8 +323,8 @@ _OTHERS = {
     "similarity": _of_gold(
         "short",
         _WHOLE,
-        _similar,
-        lambda text, gold: f"similarity {_similar(text, gold):.2f} to {gold!r}",
+        Indel.normalized_similarity,
+        lambda text, gold: f"similarity {Indel.normalized_similarity(text, gold):.2f} to {gold!r}",
         type="similarity",
     ),
     "json_schema": GoldCase(
