@@ -9,7 +9,7 @@ from polars.exceptions import PanicException
 import assay
 from assay.loading.formats.files import open_each
 from assay.loading.formats.parquet import ParquetFile
-from assay.loading.formats.reading import Reading
+from assay.loading.formats.reading import Pace, Reading
 from assay.runs import file_run
 from assay.system.signals import interruptible, signalled
 from assay.thresholds import EVER, set_to
@@ -84,3 +84,15 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
         assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
     assert read == 30_000
     assert max(ahead) <= 8_000
+
+
+@pytest.mark.parametrize("texts", ["bb", "bc"], ids=["equal", "distinct"])
+def test_all_rows_that_were_read_are_seen_to_be_scored(tmp_path, monkeypatch, texts):
+    """Or the reader would wait for them: of a column that is one value for all rows, a function of columns gets one."""
+    for at, text in enumerate(texts):
+        (tmp_path / f"{at}.jsonl").write_text(f'{{"completion": "{text}"}}\n')
+    left, begin = [], Pace._begin
+    monkeypatch.setattr(Pace, "_begin", lambda pace, run: left.append(pace._rows) or begin(pace, run))
+    monkeypatch.setattr("assay.loading.formats.reading._PATIENCE", 0.1)
+    assert assay.score_file(sorted(tmp_path.iterdir()), SPEC, tmp_path / "out.parquet").rows == 2
+    assert left == [0, 0]

@@ -219,7 +219,8 @@ class Pace:
                 return
             with self._changed:
                 self._rows += frame.height if run is self._run else 0
-            yield frame
+            # a series: of a column that is one value for all rows, a function of columns gets one
+            yield frame.clone().replace_column(frame.get_column_index(column), frame.get_column(column))
             del frame
 
 
@@ -304,7 +305,7 @@ def as_source(read: Read, schema: pl.Schema, pace: Pace | None = None) -> pl.Laz
     ) -> Iterator[pl.DataFrame]:
         columns = list(schema) if names is None else names
         frames = read(columns, rows or _ROWS)
-        for frame_read in _read_ahead(frames if pace is None else pace.following(frames, columns[0])):
+        for frame_read in _read_ahead(frames if pace is None or not columns else pace.following(frames, columns[0])):
             frame = pick(frame_read, columns)
             if limit is not None:
                 frame = frame.head(limit)
