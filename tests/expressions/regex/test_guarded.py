@@ -186,8 +186,14 @@ def test_a_run_that_is_to_stop_stops_between_two_matches():
         frame.select(lane.build(frame.collect_schema())).collect()
 
 
-MANY = 130
+MANY = 13
 BACK_REFERENCE = r"^(?=(a+)+$)(a|b)\1?"
+
+
+@pytest.fixture
+def noted_early(monkeypatch):
+    """Ten rows that time out are noted, and not a hundred: each takes a process."""
+    monkeypatch.setattr("assay.calls.limits._NOTED", 10)
 
 
 def noted(score):
@@ -197,22 +203,22 @@ def noted(score):
     return [str(warning.message) for warning in raised if "timed out so far" in str(warning.message)]
 
 
-def test_the_first_hundred_rows_that_time_out_are_noted_once_with_the_name_of_their_check():
+def test_the_first_rows_that_time_out_are_noted_once_with_the_name_of_their_check(noted_early):
     rows = [{"completion": f"{TEXT}{at}"} for at in range(MANY)]
     checks = [{"id": "first", "type": "regex", "pattern": BACK_REFERENCE}, {"type": "contains", "value": "a"}]
     again = {"id": "again", "type": "regex", "pattern": BACK_REFERENCE, "negate": True}
     (note,) = noted(lambda: assay.score(rows, {"id": "v", "checks": [*checks, again]}, regex_timeout=0.001))
     assert note == (
-        "first: the matches of 100 rows have timed out so far, after 0.001 s of processor time each (`regex_timeout`). Lower that "
+        "first: the matches of 10 rows have timed out so far, after 0.001 s of processor time each (`regex_timeout`). Lower that "
         "limit, stop such runs with `max_errors`, or rewrite the pattern: `assay explain` says why it needs backtracking."
     )
     specs = [{"id": "v", "checks": checks}, {"id": "w", "checks": [{"type": "contains", "value": "a"}]}]
     (note,) = noted(lambda: assay.score(rows, specs, regex_timeout=0.001))
-    assert note.startswith("v/first: the matches of 100 rows")
-    assert noted(lambda: assay.score(rows[:99], {"checks": checks}, regex_timeout=0.001)) == []
+    assert note.startswith("v/first: the matches of 10 rows")
+    assert noted(lambda: assay.score(rows[:9], {"checks": checks}, regex_timeout=0.001)) == []
 
 
-def test_equal_rows_that_time_out_count_each():
+def test_equal_rows_that_time_out_count_each(noted_early):
     rows = [{"completion": TEXT}] * MANY
     (note,) = noted(
         lambda: assay.score(rows, {"checks": [{"type": "regex", "pattern": BACK_REFERENCE}]}, regex_timeout=0.001)
@@ -220,11 +226,11 @@ def test_equal_rows_that_time_out_count_each():
     assert note.startswith(f"regex: the matches of {MANY} rows have timed out so far")
 
 
-def test_patterns_of_rows_that_time_out_are_noted_by_their_function():
+def test_patterns_of_rows_that_time_out_are_noted_by_their_function(noted_early):
     rows = [{"completion": TEXT, "fn_name": "regex_match", "expected": f"{BACK_REFERENCE}{at}?$"} for at in range(MANY)]
     results = []
     (note,) = noted(lambda: results.append(assay.score(rows, regex_timeout=0.001)))
-    assert note.startswith("regex_match: the matches of 100 rows have timed out so far, after 0.001 s")
+    assert note.startswith("regex_match: the matches of 10 rows have timed out so far, after 0.001 s")
     assert set(results[0]["error"]) == {f"regex_match: {SAID.replace('0.1 s', '0.001 s')}"}
     assert set(results[0]["reward"]) == {0.0}
 
