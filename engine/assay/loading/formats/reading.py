@@ -163,7 +163,7 @@ class BadRow:
     sample: str
 
 
-_PATIENCE = 60
+_PATIENCE = 5
 """Seconds without a row scored after which a reader goes on: no run may hang for the sake of memory."""
 
 
