@@ -1,5 +1,6 @@
 """Checks for equality: equals, choice, list_equals."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -295,11 +296,28 @@ class ListEquals(GoldCompared):
             # to count in columns took ten times as long
             return (equal or self._counted)(items(text()), items(gold)).cast(pl.Float64)
         written = "".join(gold)
-        if equal is None or encodable(written) != written:  # columns have no lone surrogates
+        if encodable(written) != written:  # columns have no lone surrogates
             golds = self.items(gold)
             return rowwise(text(), lambda value: self._score(self.items(value), golds), pl.Float64)
+        if equal is None:
+            return items(text()).map_batches(
+                partial(self._scores, self.items(gold)), return_dtype=pl.Float64, is_elementwise=True
+            )
         literal = pl.Series([gold], dtype=pl.String if isinstance(gold, str) else pl.List(pl.String))
         return equal(items(text()), pl.lit(self._items(literal))).cast(pl.Float64)
+
+    def _scores(self, golds: list[str], lists: pl.Series) -> pl.Series:
+        """Return the scores of lists beside the same golds: the list is searched once for each distinct one."""
+        found = pl.col("found").list
+        counts = (pl.min_horizontal(found.count_matches(item), many) for item, many in Counter(golds).items())
+        common, size = sum(counts, pl.lit(0)), found.len() + len(golds)
+        if self.params.as_ == "f1":
+            score = pl.when(size == 0).then(1.0).otherwise(2 * common / size)
+        else:
+            score = common == len(golds)
+            score = (score & (size == 2 * len(golds)) if self.params.as_ == "multiset" else score).cast(pl.Float64)
+        scores = lists.to_frame("found").select_seq(pl.when(pl.col("found").is_not_null()).then(score)).to_series()
+        return scores.alias(lists.name)
 
     def _counted(self, items: pl.Expr, golds: pl.Expr) -> pl.Expr:
         def scores(columns: Sequence[pl.Series]) -> pl.Series:
