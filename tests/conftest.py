@@ -99,8 +99,6 @@ def pytest_collection_finish():
 
 def pytest_collection_modifyitems(config, items):
     """Tests marked ``long`` run in ``make test-all``: others show the same in less time."""
-    # first, because the kernel keeps the first 200 programs of a process: later ones would be shown without it
-    items.sort(key=lambda item: "/kernel/" not in item.nodeid)
     if LONG:
         return
     left = [item for item in items if item.get_closest_marker("long")]
