@@ -202,11 +202,6 @@ def _lines(label: _Label, spec: CheckSpec, outcome: Outcome | None, *, errors: b
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; without any, null for errors, else ``""``."""
     checks = [(verifier, label, spec) for verifier, label in _labels(verifiers) for spec in verifier.checks]
-    if not errors and len(checks) == 1 and _has_reasons(checks[0][2]):
-        ((verifier, label, spec),) = checks
-        column = pl.col(reason_column(verifier, spec))
-        # "" where there is none, in one step: to fill nulls would copy all lines
-        return pl.concat_str(pl.when(column != "").then(pl.lit(label(spec.id))), column, ignore_nulls=True)
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
     for verifier, label, spec in checks:
@@ -221,14 +216,9 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     texts += _fixed_lines(fixed)
     if len(texts) < 2:  # noqa: PLR2004
         line = texts[0] if texts else pl.lit(None, dtype=pl.String)
-        return line if errors else line.fill_null("")
+        return line if errors else pl.concat_str(line, ignore_nulls=True)  # to fill nulls would copy all lines
     several = pl.concat_str(texts, separator="\n", ignore_nulls=True)
     return pl.when(several != "").then(several) if errors else several
-
-
-def _has_reasons(spec: CheckSpec) -> bool:
-    """Whether a single check has a column of reasons, and lines with its id."""
-    return spec.check is not None and not spec.parts and bool(spec.id) and one_reason(spec) is None
 
 
 def _line_exprs(
@@ -252,7 +242,7 @@ def _line_exprs(
         name = pl.col(own_extra_column(verifier, spec)) + pl.lit(": ")
         prefix = pl.lit(owner) + name if (owner := label("").removesuffix(": ")) else name
     has_line = column != "" if shown is None else (column != "") & shown
-    return [pl.when(has_line).then(prefix + column)]
+    return [pl.concat_str(pl.when(has_line).then(prefix), column)]
 
 
 def _group_exprs(

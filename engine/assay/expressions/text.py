@@ -216,8 +216,9 @@ def _composed(values: pl.Series, form: Literal["NFC", "NFKC"]) -> pl.Series:
     if form == "NFKC" and len(at) > THRESHOLDS.small_batch:
         # CPython takes thirty times as long for a text that it changes, and the form of a text is that of its characters' forms
         changed = at.filter(values.gather(at).str.contains(_class_changed_by(_compatible)))
-        forms = {code: _compatible(code) for code in _changed_by(_compatible)}
-        values = values.scatter(changed, values.gather(changed).str.replace_many(forms)) if len(changed) else values
+        if len(changed):
+            forms = {code: _compatible(code) for code in _changed_by(_compatible)}
+            values = values.scatter(changed, values.gather(changed).str.replace_many(forms))
     others = values.gather(at).to_list()
     # of a text that it does not change, CPython returns the text itself
     composed = [None if (new := unicodedata.normalize(form, text)) is text else new for text in others]
