@@ -238,7 +238,7 @@ class ListEquals(GoldCompared):
     """The items of the output, split at ``sep`` and stripped, are the items of the value; ``as`` says in which sense."""
 
     type = "list_equals"
-    runs_as = "columns: comparison of lists; Python, row by row, counts what they have in common"
+    runs_as = "columns: comparison of lists; Python counts what lists of rows have in common"
     graded = True
     golds = GoldKind("value", whole=True, same_params=("sep",), of_lists=True)
     words = ("has the items {check.shown} ({check.params.as_})", "")
