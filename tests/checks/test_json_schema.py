@@ -114,6 +114,16 @@ def test_rows_bring_schemas():
     assert "Retrieval is disabled" in errors[7]
 
 
+NO_SCHEMAS = ('"true"', '"{}"', '"x"', '""', "3", "[]", "null")
+"""JSON text of values that are no schema: a string is none, whatever it holds."""
+
+
+def test_a_text_is_a_schema_only_if_it_is_that_of_an_object_or_a_boolean():
+    table = by_row(["1"] * len(NO_SCHEMAS), NO_SCHEMAS)
+    problem = ': the schema is not valid: it is not of types "boolean", "object"'
+    assert [error for error in table["error"] if not error.endswith(problem)] == []
+
+
 def test_objects_of_rows_are_schemas():
     rows = [
         {"completion": '{"n": 1}', "metadata": {"schema": INTEGER}},
@@ -132,6 +142,7 @@ def test_a_bad_schema_is_a_broken_check():
         ({"pattern": "("}, 'not valid at pattern: it is not a "regex"'),
         ({"$schema": "https://example.org/mine"}, "Unknown meta-schema"),
         ("{", "it is not JSON"),
+        *((text, 'it is not of types "boolean", "object"') for text in NO_SCHEMAS),
         (3, "params.schema"),
     ]:
         spec = {"checks": [{"type": "json_schema", "schema": schema}]}

@@ -35,6 +35,7 @@ _LONGEST = 200
 _BACKTRACKS = 10**15
 """More than fit into any limit of time: an exceeded limit on backtracking would be a verdict, which `not` inverts."""
 _LONG_NUMBER = 10**SHOWN
+_NO_SCHEMA = 'it is not of types "boolean", "object"'
 _NO_MATCH = "does not match the schema"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
 _OPENING = ("{", "[")
@@ -180,6 +181,8 @@ def compiled_anew(text: str, formats: bool) -> Schema:
     schema = json_value(text)
     if schema is NOT_JSON:
         return Schema(text, formats, SchemaCost(compiles=False), problem="the schema is not valid: it is not JSON")
+    if isinstance(schema, str):  # the package would read it as JSON text once more
+        return Schema(text, formats, SchemaCost(compiles=False), problem=_bad_schema(_NO_SCHEMA, []))
     cost = None if is_plain(text) else cost_of(schema)
     if cost and not cost.compiles:
         try:
