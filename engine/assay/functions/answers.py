@@ -170,8 +170,10 @@ def _answer_golds(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -
     answers = answers.hstack(alone.select_seq("row", "golds")).with_columns_seq(erred=pl.col("error").is_not_null())
     best = answers.sort("row", "erred", "score", descending=[False, False, True], maintain_order=True)
     best = best.unique("row", keep="first", maintain_order=True)
+    before, behind = _OF_GOLDS.split("{}")
     is_one_of = (pl.col("golds") > 1) & ~pl.col("erred") & (pl.col("reason") != "")
-    reason = pl.when(is_one_of).then(pl.col("reason") + pl.format(_OF_GOLDS, "golds")).otherwise("reason")
+    of_golds = pl.concat_str("reason", pl.lit(before), "golds", pl.lit(behind))
+    reason = pl.when(is_one_of).then(of_golds).otherwise("reason")
     return best.select_seq(pl.col("row").alias("at"), "score", reason.alias("reason"), "error")
 
 

@@ -136,7 +136,8 @@ def _golds(texts: pl.Series) -> pl.DataFrame:
     x, y = _axes()
     frame = _read(frame, _AT).with_columns_seq(x=x, y=y)
     exact = (value.is_null() | pl.col("x").is_not_null()) & ~pl.col("doubt")
-    return frame.with_columns_seq(pl.format("[{}, {}]", "x", "y").alias(_AT), known=pl.col("known") & exact)
+    pair = pl.concat_str(pl.lit("["), "x", pl.lit(", "), "y", pl.lit("]"))
+    return frame.with_columns_seq(pair.alias(_AT), known=pl.col("known") & exact)
 
 
 def _read(frame: pl.DataFrame, name: str) -> pl.DataFrame:

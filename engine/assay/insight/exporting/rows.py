@@ -233,7 +233,8 @@ def _numbered(numbers: _Numbers, source: Source, batch: pl.DataFrame, at: int) -
         group = numbers.groups.of(_keys(batch, source.group, result, nulls=True))
     elif source.settings["recipe"] == "dpo":
         writers = _keys(batch, source.writers, nulls=True) if source.writers else pl.lit("[]")
-        group = numbers.groups.of(pl.select(pl.format("[{},{},{}]", pl.lit(at), keys, writers)).to_series())
+        names = pl.concat_str(pl.lit(f"[{at},"), keys, pl.lit(","), writers, pl.lit("]"))
+        group = numbers.groups.of(pl.select(names).to_series())
     golds = [gold_texts(batch[name]) for name in source.golds]
     gold = (
         pl.select(pl.coalesce(golds)).to_series()

@@ -118,7 +118,8 @@ def _of_groups(settings: Settings) -> list[Rule]:
     n, c = pl.col("n"), pl.col("c")
     low, high = settings["pass_rate"]
     beyond = (c / n < low) | (c / n > high)
-    share = pl.when(beyond).then(pl.format("{} of {}", c, n))  # a recipe has these reasons for other groups, too
+    # a recipe has these reasons for other groups, too
+    share = pl.when(beyond).then(pl.concat_str(c, pl.lit(" of "), n))
     return [
         Rule("few rollouts", n < settings["min_rollouts"], n.cast(pl.String)),
         Rule("never passes", beyond & (c == 0), share),
@@ -129,7 +130,9 @@ def _of_groups(settings: Settings) -> list[Rule]:
 
 def _of_copies(rows: Rows) -> list[Rule]:
     result, row = rows.place(pl.col("first"))
-    name = pl.format("result {}, row {}", result, row) if len(rows.sources) > 1 else pl.format("row {}", row)
+    name = pl.concat_str(pl.lit("row "), row)
+    if len(rows.sources) > 1:
+        name = pl.concat_str(pl.lit("result "), result, pl.lit(", "), name)
     return [
         Rule("contradictory", pl.col("states") > 1, name),
         Rule("duplicate", pl.col("first") < pl.col("at"), name),
