@@ -8,6 +8,9 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from assay.cli.app import app
+from assay.loading.formats import parquet
+
 SLOW = {
     *(
         "pyarrow",
@@ -64,3 +67,26 @@ def test_what_the_counts_of_a_run_say_needs_no_result(tmp_path):
 
 def test_a_command_imports_no_engine_for_its_help(tmp_path):
     assert _imported("score", "--help", folder=tmp_path)[-1:] == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begun"),
+    [
+        (["a.parquet"], ["a.parquet"]),
+        (["a.parquet", "--out", "out.parquet"], ["a.parquet"]),
+        (["a.parquet", "b.parquet"], []),
+        (["a.jsonl"], []),
+        (["-"], []),
+        (["a.parquet", "--out", "folder/"], []),
+        (["a.parquet", "--limit", "5"], []),
+        (["a.parquet", "--memory-limit", "1GB"], []),
+    ],
+)
+def test_reading_begins_before_the_modules_are_imported_that_score(monkeypatch, arguments, begun):
+    """But not where fewer rows are read, or by another process."""
+    seen = []
+    monkeypatch.setattr(parquet, "begin", lambda path: seen.append(str(path)))
+    monkeypatch.setattr("assay.cli.app._import_all", lambda _: sys.exit(7))
+    with pytest.raises(SystemExit, match="7"):
+        app(["score", *arguments, "--spec", "verifier.yaml"])
+    assert seen == begun

@@ -7,8 +7,8 @@ import pytest
 from polars.exceptions import PanicException
 
 import assay
+from assay.loading.formats import parquet
 from assay.loading.formats.files import open_each
-from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import Pace, Reading
 from assay.runs import file_run
 from assay.system.signals import interruptible, signalled
@@ -64,7 +64,7 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
     texts = [f"b{at}" for at in range(30_000)]
     pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     read, scored, ahead = 0, 0, []
-    by_groups = ParquetFile._by_groups
+    by_groups = parquet._Groups.read
 
     def counted_groups(*args):
         nonlocal read
@@ -78,8 +78,8 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
         scored += 1
         return 1.0
 
-    monkeypatch.setattr(ParquetFile, "_by_groups", counted_groups)
-    monkeypatch.setattr(ParquetFile, "_buffered", lambda *_: False)
+    monkeypatch.setattr(parquet._Groups, "read", counted_groups)
+    monkeypatch.setattr(parquet.ParquetFile, "_buffered", lambda *_: False)
     with set_to(groups_at_once=EVER):
         assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
     assert read == 30_000

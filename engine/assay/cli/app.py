@@ -73,12 +73,18 @@ _LAST = {"out", "kind", "overwrite", "as_data", "warn_only"}
 
 @frozen
 class Command:
-    """A function that is a command; its docstring is the help."""
+    """A function that is a command; its docstring is the help.
+
+    Attributes:
+        modules: Modules that it needs.
+        meanwhile: Begins, given the arguments, what can be done while they are imported.
+    """
 
     function: Callable[..., None]
     options: Mapping[type, Sequence[str]]
     modules: Sequence[str]
     epilog: str | None
+    meanwhile: Callable[..., None] | None
 
     @property
     def summary(self) -> str:
@@ -98,6 +104,8 @@ class Command:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
             with _reported_errors():
+                if self.meanwhile is not None:
+                    self.meanwhile(**kwargs)
                 _import_all(modules)
                 for option_name, (_, option) in options.items():
                     if option.read and kwargs[option_name] is not None:
@@ -116,10 +124,14 @@ class Command:
 
 
 def command(
-    options: Mapping[type, Sequence[str]] | None = None, *, modules: Sequence[str] = (), epilog: str | None = None
+    options: Mapping[type, Sequence[str]] | None = None,
+    *,
+    modules: Sequence[str] = (),
+    epilog: str | None = None,
+    meanwhile: Callable[..., None] | None = None,
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function a command; the arguments are those of ``Command``."""
-    return lambda function: Command(function, options or {}, modules, epilog)
+    return lambda function: Command(function, options or {}, modules, epilog, meanwhile)
 
 
 def argument_of(param: Any) -> str:

@@ -21,9 +21,20 @@ if TYPE_CHECKING:
     from assay.scoring.summary import Summary
 
 
+def _begin_reading(
+    rollouts: Sequence[str], out: str | None, limit: int | None, memory_limit: object, **_: object
+) -> None:
+    if len(rollouts) == 1 and rollouts[0].endswith(".parquet") and limit is None and memory_limit is None:
+        from assay.loading.formats.parquet import begin
+
+        if out is None or out.endswith(".parquet"):  # into a folder, another process reads
+            begin(Path(rollouts[0]))
+
+
 @command(
     {FileOptions: ()},
     modules=("assay.cli.terminal", "assay.runs.score_file"),
+    meanwhile=_begin_reading,
     epilog="""\b
 Examples:
   assay score rollouts.jsonl --spec verifier.yaml --out rewards.parquet

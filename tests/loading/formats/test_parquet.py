@@ -14,10 +14,12 @@ from polars.testing import assert_frame_equal
 
 import assay
 from assay.compiling.plan import in_pieces
-from assay.loading.formats.parquet import _refuse_false_footer, open_parquet
+from assay.loading.formats import parquet
+from assay.loading.formats.parquet import _refuse_false_footer, begin, open_parquet
 from assay.loading.formats.parquet_pages import are_checked, find_fault, largest_page, largest_value
 from assay.loading.formats.reading import HARMLESS, Reading
 from assay.options import ReadingOptions, settle
+from assay.thresholds import EVER, set_to
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}, {"type": "min_length", "value": 3}]}
 ROWS = 700
@@ -346,6 +348,52 @@ def test_how_long_a_value_of_a_dictionary_may_be_is_looked_at_where_it_matters(t
 def test_a_small_file_is_no_bomb(tmp_path):
     path = written(tmp_path / "a.parquet", {"completion": pa.array(["b" * (1 << 20)] * 20)})
     assert assay.score_file(path, SPEC).rows == 20
+
+
+@pytest.fixture
+def decoded(tmp_path, monkeypatch):
+    """A file of five row groups, and a function that gives the groups and columns that were decoded since it was last called."""
+    columns = {"id": pa.array(range(5_000)), "completion": pa.array([f"b{at}" for at in range(5_000)])}
+    seen, decode = [], parquet._Groups._decode
+    monkeypatch.setattr(parquet._Groups, "_decode", lambda *given: seen.append(given[1:]) or decode(*given))
+    monkeypatch.setattr(parquet.ParquetFile, "_buffered", lambda *_: False)
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: 2)
+    with set_to(groups_at_once=EVER):
+        yield written(tmp_path / "a.parquet", columns, 1_000), lambda: [seen.pop() for _ in range(len(seen))]
+    parquet._BEGUN.clear()
+
+
+@pytest.mark.parametrize("names", [["completion"], ["id", "completion"], ["completion", "id"], ["id"], []])
+def test_completions_that_were_begun_are_not_decoded_again(decoded, names):
+    path, done = decoded
+    file = open_parquet(path, Reading())
+    whole = pl.concat(file.read(0, None, names, 100))
+    assert sorted(group for group, _ in done()) == [*range(5)]
+    begin(path)
+    frames = [*file.read(0, None, names, 100)]
+    assert_frame_equal(pl.concat(frames).select(whole.columns), whole)
+    assert [frame.height for frame in frames] == [1_000] * 5
+    again = sorted(group for group, columns in done() if "completion" in columns)
+    assert again == ([*range(5)] if "completion" in names else [*range(3)])
+    assert not parquet._BEGUN
+
+
+def test_what_was_begun_of_a_file_that_changed_is_not_used(decoded):
+    path, _ = decoded
+    begin(path)
+    written(path, {"completion": pa.array(["c"] * 2_000)}, 1_000)
+    frames = [*open_parquet(path, Reading()).read(0, None, ["completion"], 100)]
+    assert pl.concat(frames)["completion"].to_list() == ["c"] * 2_000
+
+
+def test_nothing_is_begun_of_a_file_that_cannot_be_read_or_has_no_completions(decoded):
+    path, done = decoded
+    begin(path.with_name("absent.parquet"))
+    begin(written(path.with_name("other.parquet"), {"response": pa.array(["b"] * 2_000)}, 1_000))
+    path.write_bytes(path.read_bytes()[:-9])
+    begin(path)
+    assert not parquet._BEGUN
+    assert not done()
 
 
 @pytest.mark.parametrize("change", ["grown", "replaced", "gone"])

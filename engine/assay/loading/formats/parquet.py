@@ -6,12 +6,13 @@ ahead, whatever the size of a group, and joins small groups; it takes twice the 
 types, and always to verify checksums or replace invalid UTF-8, and for types that Polars cannot read itself.
 """
 
+import contextlib
 import itertools
 import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
@@ -26,7 +27,8 @@ from assay.errors import InputError, shown_path
 from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, by_engine
+from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, by_engine, pick
+from assay.names import COMPLETION
 from assay.system.arrow import file_errors, pa, pq
 from assay.system.memory import room, share
 from assay.system.processes import keeps_memory
@@ -93,8 +95,11 @@ class ParquetFile(File):
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
         if not (self._buffered(units) or (in_pieces and self.plain)):
-            if groups := self._groups_at_once(units):
-                yield from self._by_groups(first, first + len(units), names, groups)
+            if at_once := self._groups_at_once(units):
+                groups = _BEGUN.pop(self.path, None)
+                if groups is None or not groups.is_of(self.path):
+                    groups = _Groups(self, at_once)
+                yield from groups.read(first, first + len(units), names or list(self.schema)[:1])
             else:
                 yield from by_engine(self._by_engine(first, last), names, _size_in_memory(units))
             return
@@ -132,19 +137,72 @@ class ParquetFile(File):
             return 0
         return min(pl.thread_pool_size(), max(1, fitting // _frames()))
 
-    def _by_groups(self, first: int, last: int, names: list[str], at_once: int) -> Iterator[pl.DataFrame]:
-        frame = pl.scan_parquet(engine_path(self.path), glob=False).select(cs.by_name(names or list(self.schema)[:1]))
-        starts = [0, *accumulate(unit.rows or 0 for unit in self.units)]
+    def groups_at_once(self) -> int:
+        """Return how many row groups of a scan are decoded at once; 0 where they are not decoded one by one."""
+        return 0 if self.dense or self._buffered(self.units) else self._groups_at_once(self.units)
 
-        def decode(group: int) -> pl.DataFrame:
-            return frame.slice(starts[group], starts[group + 1] - starts[group]).collect(engine="in-memory")
 
+class _Groups:
+    """Row groups of a file, decoded by Polars in threads, some at once."""
+
+    def __init__(self, file: ParquetFile, at_once: int) -> None:
+        self._frame = pl.scan_parquet(engine_path(file.path), glob=False)
+        self._starts = [0, *accumulate(unit.rows or 0 for unit in file.units)]
+        self._at_once = at_once
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="assay-reader")
+        self._begun: dict[int, Future[pl.DataFrame]] = {}
+        self._state = _state(file.path)
+
+    def begin(self) -> None:
+        """Decode the first completions, of one group more than are decoded at once, for there is time."""
+        for group in range(min(self._at_once + 1, len(self._starts) - 1)):
+            self._begun[group] = self._pool.submit(self._decode, group, [COMPLETION])
+
+    def is_of(self, path: Path) -> bool:
+        """Return whether a file has not changed since."""
+        return self._state == _state(path)
+
+    def read(self, first: int, last: int, names: list[str]) -> Iterator[pl.DataFrame]:
+        """Yield the columns of each group, in order."""
         groups = iter(range(first, last))
-        with ThreadPoolExecutor(at_once, thread_name_prefix="assay-reader") as pool:
-            pending = deque(pool.submit(decode, group) for group in islice(groups, at_once))
+        with self._pool as pool:
+            pending = deque(pool.submit(self._whole, group, names) for group in islice(groups, self._at_once))
             while pending:
                 yield pending.popleft().result()
-                pending.extend(pool.submit(decode, group) for group in islice(groups, at_once - len(pending)))
+                more = islice(groups, self._at_once - len(pending))
+                pending.extend(pool.submit(self._whole, group, names) for group in more)
+
+    def _whole(self, group: int, names: list[str]) -> pl.DataFrame:
+        begun = self._begun.pop(group, None)
+        if begun is None or COMPLETION not in names:
+            return self._decode(group, names)
+        rest = [name for name in names if name != COMPLETION]
+        return pick(self._decode(group, rest).hstack(begun.result()), names) if rest else begun.result()
+
+    def _decode(self, group: int, names: list[str]) -> pl.DataFrame:
+        start, end = self._starts[group : group + 2]
+        return self._frame.select(cs.by_name(names)).slice(start, end - start).collect(engine="in-memory")
+
+
+_BEGUN: dict[Path, _Groups] = {}
+"""Files whose first row groups are being decoded."""
+
+
+def begin(path: Path) -> None:
+    """Decode the first completions of a file before a run has found out which columns it needs: nearly all need these.
+
+    Only of a file whose row groups are decoded some at once; errors are left to the run.
+    """
+    with contextlib.suppress(Exception):
+        file = open_parquet(path, Reading())
+        if COMPLETION in file.schema and (groups := file.groups_at_once()):
+            _BEGUN[path] = _Groups(file, groups)
+            _BEGUN[path].begin()
+
+
+def _state(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _frames() -> int:
