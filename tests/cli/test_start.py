@@ -48,8 +48,9 @@ def _imported(*args, folder):
 
 @pytest.mark.parametrize("rows", [16, 150_000])
 def test_a_run_from_parquet_to_parquet_needs_no_pyarrow(tmp_path, rows):
-    long = "the footer has the largest text of each group " * 20
-    frame = pl.DataFrame({"completion": ["a refund", f"1 {long}"] * (rows // 2)})
+    long = "the footer has the first and the last text of each group " * 50
+    texts = ["m" if at % 1_250 else f"{'az'[at // 1_250 % 2]} {long}" for at in range(rows)]
+    frame = pl.DataFrame({"completion": texts})
     pq.write_table(frame.to_arrow(), tmp_path / "rollouts.parquet", row_group_size=2_500)
     (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))
     run = ("score", "rollouts.parquet", "--spec", "spec.json", "--out", "rewards.parquet")

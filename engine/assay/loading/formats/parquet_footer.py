@@ -140,8 +140,8 @@ class Group:
         return self.columns[at]
 
 
-_LARGEST = 1 << 18
-"""Bytes of a footer up to which Python reads it faster than pyarrow is imported."""
+_LARGEST = 1 << 19
+"""Bytes of a footer up to which Python reads it in less time than pyarrow is imported, whatever it has in them."""
 
 _TAIL = 8
 """Bytes behind the footer: its size, and the mark of the format."""
