@@ -15,7 +15,6 @@ import assay
 from assay.cli.main import app
 from assay.compiling.plan import Plan
 from assay.compiling.result_table import ResultTable
-from assay.kernel import library
 from assay.kernel.library import VARIABLE, kernel_state
 from assay.names import BAD, TASK_FOUND
 from assay.scoring.reference import score_rows
@@ -23,13 +22,6 @@ from assay.testing import hostile_texts
 from assay.thresholds import EVER, set_to
 
 pytestmark = pytest.mark.skipif("no kernel" in kernel_state(), reason=kernel_state())
-
-
-@pytest.fixture(autouse=True)
-def _room_for_programs(monkeypatch):
-    """Leave these tests some of the programs that the kernel keeps, whatever ran in this process before."""
-    monkeypatch.setattr(library, "_MOST_PROGRAMS", 250)
-    library._answers.cache_clear()
 
 
 REFUND, DIGIT = {"type": "contains", "value": "refund"}, {"type": "regex", "pattern": "[0-9]"}

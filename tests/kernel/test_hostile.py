@@ -15,7 +15,6 @@ from patterns import accepted
 import assay
 from assay import load_verifier
 from assay.checks.base import facts_of
-from assay.kernel import library
 from assay.kernel.library import VARIABLE, answers, kernel_state
 from assay.scoring.reference import score_rows
 
@@ -74,9 +73,6 @@ def draw_texts(rng, count):
 
 @pytest.mark.skipif("no kernel" in kernel_state(), reason=kernel_state())
 def test_the_kernel_the_columns_and_the_row_loop_agree_on_hostile_texts(monkeypatch):
-    # the kernel answers for the first 200 programs of a process, of 256 that it keeps: the tests before may have made as many
-    monkeypatch.setattr(library, "_PROGRAMS", set())
-    library._answers.cache_clear()
     in_kernel = 0
     for number in range(TEXTS // BATCH):
         rng = random.Random(f"{SEED}/{number}")

@@ -221,7 +221,46 @@ def test_more_facts_than_a_word_has_bits_take_several_words(monkeypatch):
         monkeypatch.setenv(VARIABLE, setting)
         results.append(assay.score(rows, {"checks": many}))
     assert results[0].equals(results[1])
-    assert not answers([Fact("key", str(at)) for at in range(MOST_KEYS + 1)])
+
+
+PROGRAMS = """
+import threading
+import polars as pl
+from test_library import _words_of
+from assay.kernel import library
+from assay.kernel.facts import Fact
+def facts(at):
+    return Fact("phrase", str(at)), Fact("pattern", f"[aeiou][^aeiou {at % 7}]+[aeiouö]"), Fact("at_least", size=at)
+texts = ["299", "a3e i5ö", "", None, "é" * 150] * 20
+expected = [[library.NULL if text is None else library._word_of(text, facts(at)) for text in texts] for at in range(600)]
+wrong = []
+def ask(first):
+    for at in (*range(first, 600), *range(first)):
+        if _words_of(texts, facts(at)).to_list() != expected[at]:
+            wrong.append(at)
+def memory():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
+ask(0)
+before = memory()
+threads = [threading.Thread(target=ask, args=(first,)) for first in (0, 10, 10, 200, 400, 400)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(len(wrong), memory() - before < 100)
+"""
+
+
+@needs_kernel
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_more_programs_than_are_kept_are_read_again_and_their_memory_is_given_back(tmp_path):
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAMS],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["0", "True"]), done.stderr[-2000:]
 
 
 DAMAGED = """
@@ -354,7 +393,7 @@ def test_the_self_test_expects_what_the_definitions_answer():
 def test_without_the_kernel_everything_is_there(monkeypatch):
     monkeypatch.setenv(VARIABLE, "0")
     assert kernel_state() == "no kernel: off by ASSAY_KERNEL"
-    assert not answers([Fact("json")])
+    assert not answers((Fact("json"),))
     assert assay.score([{"completion": "a refund"}], SPEC)["error"].to_list() == [None]
 
 
@@ -368,16 +407,20 @@ def test_explain_says_how_the_kernel_answers(tmp_path, monkeypatch):
         {"type": "json_keys", "keys": ["a"]},
         {"type": "min_length", "value": 3},
         {"type": "regex", "pattern": r"refund(?! policy)"},
+        {"type": "json_keys", "keys": [f"k{at}" for at in range(MOST_KEYS + 1)]},
+        {"type": "contains_any", "values": [f"p{at}" for at in range(MOST_FACTS + 1)]},
     ]
     (tmp_path / "x.json").write_text(json.dumps({"checks": checks}))
     result = CliRunner().invoke(app, ["explain", str(tmp_path / "x.json"), "--json"])
-    *answered, other = (check["runs_as"] for check in json.loads(result.stdout)[0]["checks"])
+    *answered, other, keys, phrases = (check["runs_as"] for check in json.loads(result.stdout)[0]["checks"])
     assert answered == [
         *("kernel: phrase", "kernel: automaton of 7 states", "kernel: automaton of 4 states", "kernel: JSON"),
         "kernel: length",
     ]
     assert other.startswith("linear engine")
     assert other.endswith("(no kernel: look-around)")
+    assert keys.endswith("(no kernel: more than 16 keys)")
+    assert phrases.endswith("(no kernel: more than 61 questions)")
     assert CliRunner().invoke(app, ["--version"]).stdout.endswith(", kernel 2)\n")
 
 

@@ -30,10 +30,6 @@ VARIABLE = "ASSAY_KERNEL"
 ABI = 2
 _SYMBOL = "facts"
 _LOADED: list[tuple[Path, ctypes.CDLL]] = []
-_PROGRAMS: set[bytes] = set()
-"""The beginnings, with their digests, of the programs of this process: the kernel keeps at most 256 of them."""
-
-_MOST_PROGRAMS = 200
 
 WORDS = "facts-"
 """Beginning of the names of the lanes of words."""
@@ -144,8 +140,13 @@ def _words(texts: pl.Expr, path: Path, program: bytes) -> pl.Expr:
     )
 
 
-def why_no_fact(facts: Iterable[Fact]) -> str:
+@lru_cache(4096)
+def why_no_fact(facts: tuple[Fact, ...]) -> str:
     """Return why the kernel cannot answer facts, in a few words; ``""`` if it can."""
+    if _keys(facts) > MOST_KEYS:
+        return f"more than {MOST_KEYS} keys"
+    if len(facts) > MOST_FACTS:
+        return f"more than {MOST_FACTS} questions"
     try:
         for fact in facts:
             form(fact)
@@ -164,16 +165,9 @@ def forms(facts: Iterable[Fact]) -> str:
     return "JSON" if "JSON" in words else ", ".join(dict.fromkeys(words))
 
 
-def answers(facts: Sequence[Fact]) -> bool:
+def answers(facts: tuple[Fact, ...]) -> bool:
     """Return whether the kernel answers these facts, of which there is at least one."""
-    return bool(facts) and is_on() and _answers(tuple(facts))
-
-
-# NOTE: cached, because the parts of a plan ask one after the other, and must get the same answer
-@lru_cache(4096)
-def _answers(facts: tuple[Fact, ...]) -> bool:
-    few = _keys(facts) <= MOST_KEYS and len(facts) <= MOST_FACTS
-    return few and len(_PROGRAMS) < _MOST_PROGRAMS and not why_no_fact(facts)
+    return bool(facts) and is_on() and not why_no_fact(facts)
 
 
 def with_words(lanes: Iterable[SharedColumn]) -> list[SharedColumn]:
@@ -214,7 +208,6 @@ def _settled_words(facts: tuple[Fact, ...]) -> Callable[[pl.Schema], pl.Expr]:
     """Return the words of texts: null without a text, and by the definitions where the kernel is not certain."""
     ((path, library),) = _LOADED
     program = program_of(facts)
-    _PROGRAMS.add(program[:24])
     folded = sum(fact.folds << bit for bit, fact in enumerate(facts))
 
     def settled(columns: Sequence[pl.Series]) -> pl.Series:

@@ -29,8 +29,8 @@ fn tell(why: []const u8) void {
     @memcpy(message[0..n], why[0..n]);
     message[n] = 0;
 }
-fn allocated(comptime T: type, n: usize) []T {
-    return gpa.alloc(T, n) catch @panic("out of memory");
+fn allocated(memory: std.mem.Allocator, comptime T: type, n: usize) []T {
+    return memory.alloc(T, n) catch @panic("out of memory");
 }
 
 // ── bytes side by side ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,6 +108,8 @@ const Key = struct { name: []const u8, bit: u6 };
 
 const Program = struct {
     digest: [16]u8,
+    arena: std.heap.ArenaAllocator, // of all that it has
+    holders: std.atomic.Value(u32), // calls that run it, and the list of the kept
     phrases: []const Phrase,
     automata: []const Automaton,
     classifier: ?Classifier, // of texts beyond ASCII, for all dense automata
@@ -121,7 +123,6 @@ const Program = struct {
     asks_kelvin: bool, // of one with U+212A, whose lower case is a k
     has_dense: bool,
     needs_size: bool, // in code points
-    next: ?*Program,
 };
 
 fn need(holds_true: bool) void {
@@ -131,6 +132,7 @@ fn need(holds_true: bool) void {
 /// Reads a program that is kept: what it returns are views.
 const Reader = struct {
     rest: []const u8,
+    memory: std.mem.Allocator,
 
     fn take(self: *Reader, n: usize) []const u8 {
         const taken = self.rest[0..n];
@@ -146,20 +148,17 @@ const Reader = struct {
         return n;
     }
     fn bit(self: *Reader) u6 {
-        const n = self.number();
-        need(n < FACTS);
-        return @intCast(n);
+        return @intCast(self.count(FACTS - 1));
     }
     fn maybe(self: *Reader) ?u6 {
-        const n = self.number();
-        need(n <= FACTS);
+        const n = self.count(FACTS);
         return if (n == FACTS) null else @intCast(n);
     }
     fn pairs(self: *Reader, n: usize) []const u16 {
         return @alignCast(std.mem.bytesAsSlice(u16, self.take(n * 2)));
     }
     fn phrases(self: *Reader, most: usize) []Phrase {
-        const out = allocated(Phrase, self.count(most));
+        const out = allocated(self.memory, Phrase, self.count(most));
         for (out) |*phrase| {
             const size = self.number();
             const bit_of = self.bit();
@@ -177,7 +176,7 @@ const Reader = struct {
         return c;
     }
     fn ranges(self: *Reader, most: usize, states: usize) []Stops {
-        const out = allocated(Stops, self.count(most));
+        const out = allocated(self.memory, Stops, self.count(most));
         for (out) |*each| each.* = .{ .first = self.take(4)[0..4].*, .span = self.take(4)[0..4].*, .ranges = self.count(4), .state = @intCast(self.count(states - 1)) };
         return out;
     }
@@ -210,7 +209,7 @@ const Reader = struct {
         need(pair.len == 0 or (pair.len == 2 and pair[0].ranges > 0 and pair[0].ranges == pair[1].ranges));
         var a = Automaton{ .bit = bit_of, .start = @intCast(start), .classes = classes, .classifier = kinds, .next = next, .at_end = at_end, .needs = needs, .reach = reach, .within = within, .stops = stops, .stops_of = stops_of, .pair = pair, .is_dense = is_dense, .by_byte = null, .by_class = null };
         if (states >= 255 or reach > 0) return a;
-        const table = gpa.create(Table) catch @panic("out of memory");
+        const table = &allocated(self.memory, Table, 1)[0];
         for (0..states) |state| for (0..256) |byte| {
             table[state << 8 | byte] = if (byte >= 128) BEYOND else a.step(@intCast(state), @intCast(byte)) << 8;
         };
@@ -221,7 +220,7 @@ const Reader = struct {
     fn byClass(self: *Reader, a: *const Automaton, classes: usize) *const Table {
         const own = self.take(classes);
         for (own) |class| need(class < a.classes);
-        const table = gpa.create(Table) catch @panic("out of memory");
+        const table = &allocated(self.memory, Table, 1)[0];
         for (0..a.at_end.len) |state| for (own, 0..) |class, i| {
             table[state << 8 | i] = a.next[state * a.classes + class] << 8;
         };
@@ -230,8 +229,12 @@ const Reader = struct {
 };
 
 fn readProgram(written: []const u8, digest: [16]u8) *Program {
-    var r = Reader{ .rest = gpa.dupe(u8, written) catch @panic("out of memory") };
-    const p = gpa.create(Program) catch @panic("out of memory");
+    var arena = std.heap.ArenaAllocator.init(std.heap.page_allocator); // the system gets back what is let go
+    const memory = arena.allocator();
+    const own: []u8 = std.mem.sliceAsBytes(allocated(memory, u32, written.len / 4 + 1))[0..written.len];
+    @memcpy(own, written);
+    var r = Reader{ .rest = own, .memory = memory };
+    const p = &allocated(memory, Program, 1)[0];
     const reads_json = r.number() != 0;
     const valid = r.maybe();
     const object = r.maybe();
@@ -239,14 +242,14 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     const asks_dotted = r.number() != 0;
     const asks_kelvin = r.number() != 0;
     const phrases = r.phrases(64);
-    const bounds = allocated(Bound, r.count(64));
+    const bounds = allocated(memory, Bound, r.count(64));
     for (bounds) |*bound| bound.* = .{ .is_least = r.number() != 0, .size = r.number(), .bit = r.bit() };
-    const keys = allocated(Key, r.count(16));
+    const keys = allocated(memory, Key, r.count(16));
     for (keys) |*key| {
         const n = r.number();
         key.* = .{ .bit = r.bit(), .name = r.take(n) };
     }
-    const automata = allocated(Automaton, r.count(64));
+    const automata = allocated(memory, Automaton, r.count(64));
     for (automata) |*a| a.* = r.automaton();
     var classifier: ?Classifier = null;
     const classes = r.count(256);
@@ -258,28 +261,42 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     }
     var has_dense = false;
     for (automata) |*a| has_dense = has_dense or a.is_dense;
-    p.* = .{ .digest = digest, .phrases = phrases, .automata = automata, .classifier = classifier, .bounds = bounds, .keys = keys, .reads_json = reads_json, .valid = valid, .object = object, .most_digits = most_digits, .asks_dotted = asks_dotted, .asks_kelvin = asks_kelvin, .has_dense = has_dense, .needs_size = has_dense or asks_dotted or asks_kelvin or bounds.len > 0, .next = null };
+    p.* = .{ .digest = digest, .arena = arena, .holders = .init(1), .phrases = phrases, .automata = automata, .classifier = classifier, .bounds = bounds, .keys = keys, .reads_json = reads_json, .valid = valid, .object = object, .most_digits = most_digits, .asks_dotted = asks_dotted, .asks_kelvin = asks_kelvin, .has_dense = has_dense, .needs_size = has_dense or asks_dotted or asks_kelvin or bounds.len > 0 };
     return p;
 }
 
-const MOST_PROGRAMS = 256;
-var programs = std.atomic.Value(?*Program).init(null);
-var n_programs = std.atomic.Value(u32).init(0);
+var programs: [256]?*Program = @splat(null); // the first read leaves first: each call brings its program, which is read again
+var newest: u8 = 0;
+var is_locked = std.atomic.Value(bool).init(false); // nothing that is done under the lock can fail a check
 
-/// The program within the arguments that Polars hands on, read if it is new; programs stay to the end of the process.
-fn programIn(given: []const u8) ?*const Program {
+/// The kept program of a digest, else `fresh`, which is kept from here on; the caller lets it go.
+fn held(digest: *const [16]u8, fresh: ?*Program) ?*Program {
+    while (is_locked.swap(true, .acquire)) std.Thread.yield() catch {};
+    defer is_locked.store(false, .release);
+    const p = for (&programs) |each| {
+        if (each) |known| if (std.mem.eql(u8, &known.digest, digest)) break known;
+    } else fresh orelse return null;
+    _ = p.holders.fetchAdd(1, .monotonic);
+    if (p == fresh) {
+        newest +%= 1;
+        if (programs[newest]) |oldest| letGo(oldest);
+        programs[newest] = p;
+    } else if (fresh) |late| letGo(late); // two threads have read one program
+    return p;
+}
+fn letGo(p: *Program) void {
+    if (p.holders.fetchSub(1, .acq_rel) > 1) return;
+    var arena = p.arena; // the program is in it, too
+    arena.deinit();
+}
+
+/// The program within the arguments that Polars hands on, read if it is not kept; the caller lets it go.
+fn programIn(given: []const u8) ?*Program {
     const mark = std.mem.find(u8, given, "ASSAYPRG") orelse return null;
     const rest = given[mark + 8 ..];
     const digest = rest[0..16].*;
     const size = std.mem.readInt(u32, rest[16..20], .little);
-    var known = programs.load(.acquire);
-    while (known) |p| : (known = p.next) if (std.mem.eql(u8, &p.digest, &digest)) return p;
-    if (n_programs.fetchAdd(1, .acq_rel) >= MOST_PROGRAMS) return null;
-    const fresh = readProgram(rest[20..][0..size], digest);
-    while (true) { // two threads may read one program: both stay
-        fresh.next = programs.load(.acquire);
-        if (programs.cmpxchgWeak(fresh.next, fresh, .acq_rel, .acquire) == null) return fresh;
-    }
+    return held(&digest, null) orelse held(&digest, readProgram(rest[20..][0..size], digest));
 }
 
 // ── phrases and lengths ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -716,7 +733,7 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
     const offset: usize = @intCast(array.offset);
     const n: usize = @intCast(array.n_buffers);
     const views = @as([*]const View, @ptrCast(@alignCast(array.buffers[1].?)))[offset..][0..rows];
-    const buffers = allocated([]const u8, n - 3);
+    const buffers = allocated(gpa, []const u8, n - 3);
     defer gpa.free(buffers);
     if (n > 3) {
         const sizes = @as([*]const i64, @ptrCast(@alignCast(array.buffers[n - 1].?)))[0 .. n - 3];
@@ -826,6 +843,7 @@ fn run(anything: *anyopaque) callconv(.c) void {
     const work: *Work = @ptrCast(@alignCast(anything));
     if (!std.mem.eql(u8, std.mem.span(work.series.field.format), "vu")) @panic("not a column of text");
     const p = programIn(work.given) orelse return @memset(work.words, ASK);
+    defer letGo(p);
     var from: usize = 0;
     for (work.series.arrays[0..work.series.len]) |array| {
         const n: usize = @intCast(array.length);
