@@ -7,7 +7,7 @@ from functools import partial
 import polars as pl
 
 from assay.expressions.json import loads
-from assay.expressions.shared_columns import in_lists, nulls, positions, rowwise
+from assay.expressions.shared_columns import in_lists, in_rows_of, nulls, rowwise
 from assay.expressions.text import WHITESPACE, as_class, in_slices, is_ascii, strip_expr, stripped
 from assay.frozen import frozen
 
@@ -38,7 +38,7 @@ def runs(texts: pl.Series, kind: Kind) -> pl.Series:
         return nulls(texts, pl.UInt32)
     # NOTE: a null has bytes, too, where Polars masks what a branch of ``when`` does not need
     counts = in_slices(partial(_count, kind), [texts.drop_nulls()])
-    return counts.gather(positions(texts.is_not_null())).alias(texts.name)
+    return in_rows_of(texts, counts)
 
 
 def _count(kind: Kind, columns: Sequence[pl.Series]) -> pl.Series:

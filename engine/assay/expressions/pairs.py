@@ -7,7 +7,16 @@ from functools import partial
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.shared_columns import among, distinct_rows, encoded, in_lists, in_place, positions, rowwise
+from assay.expressions.shared_columns import (
+    among,
+    distinct_rows,
+    encoded,
+    in_lists,
+    in_place,
+    in_rows_of,
+    is_small,
+    rowwise,
+)
 from assay.expressions.text import (
     SIGMA,
     contains_column,
@@ -25,6 +34,8 @@ _ESCAPED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 """What ``quoted`` shows of the commonest characters that are not shown unchanged."""
 _CHANGED, _ODD = r"[^ !#-~¡-¬®-ͷ…]", r"[^ !#-~¡-¬®-ͷ…\n\r\t]"
 """A character that it may not show unchanged, between double quotes, and one that it may not show so either."""
+_IS_CHANGED, _IS_ODD = (pl.col("text").str.contains(characters) for characters in (_CHANGED, _ODD))
+_IN_QUOTES = pl.concat_str(pl.lit('"'), pl.col("text").str.replace_many(_ESCAPED), pl.lit('"'))
 
 
 def equal_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
@@ -107,6 +118,8 @@ def _equal_batch(columns: Sequence[pl.Series], *, lowered: bool) -> pl.Series:
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     output, gold = columns
+    if output.estimated_size() <= len(output) * THRESHOLDS.copied_text:
+        return contains_lowered(output, gold)
     # a match as written is a match in lower case, unless a capital sigma becomes another letter at the end of a word
     matches = contains_column(output, gold) & ~gold.str.contains(SIGMA, literal=True)
     at = (~matches).arg_true()
@@ -144,7 +157,7 @@ def distinct_golds(golds: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
     """Return ``before + quoted(value)`` as an elementwise expression over a String column."""
-    return values.map_batches(partial(_quoted, before=before), pl.String, is_elementwise=True)
+    return values.map_batches(partial(quoted_rows, before=before), pl.String, is_elementwise=True)
 
 
 def quoted_lists_expr(lists: pl.Expr) -> pl.Expr:
@@ -162,23 +175,28 @@ def _quoted_lists(lists: pl.Series) -> pl.Series:
     return answers.set(lists.is_not_null() & answers.is_null(), "").alias(lists.name)
 
 
-def _quoted(values: pl.Series, before: str) -> pl.Series:
+def quoted_rows(values: pl.Series, before: str | pl.Series = "") -> pl.Series:
+    """Return ``before + quoted(value)`` of texts; null stays null."""
     if values.null_count() == len(values):
         return values
     texts = values.drop_nulls().alias("text")  # Polars also searches the values behind nulls
     if texts.str.len_bytes().max() > SHOWN:  # type: ignore[operator]  # one is not null
         texts = texts.str.head(SHOWN + 1)
         texts = texts.zip_with(texts.str.len_chars() <= SHOWN, texts.str.head(SHOWN - 1) + "…")
-    changed = texts.str.contains(_CHANGED)
-    shown = among(_in_quotes(texts, before), changed, texts, partial(_escaped, before=before)).alias(values.name)
-    return shown if len(shown) == len(values) else shown.gather(positions(values.is_not_null()))
+    begin = [pl.lit(f'{before}"')]
+    if isinstance(before, pl.Series):
+        before = before if len(texts) == len(values) else before.filter(values.is_not_null())
+        begin = [pl.lit(before), pl.lit('"')]
+    shown, changed = texts.to_frame().select_seq(pl.concat_str(*begin, "text", pl.lit('"')), changed=_IS_CHANGED)
+    if changed.any():
+        at = changed.arg_true()
+        shown = shown.scatter(at, (before if isinstance(before, str) else before[at]) + _escaped(texts[at]))
+    return in_rows_of(values, shown)
 
 
-def _in_quotes(texts: pl.Series, before: str) -> pl.Series:
-    return texts.to_frame().select_seq(pl.concat_str(pl.lit(f'{before}"'), "text", pl.lit('"'))).to_series()
-
-
-def _escaped(texts: pl.Series, before: str) -> pl.Series:
-    by_python = rowwise(pl.col("text"), lambda text: before + quoted(text), pl.String, distinct=True)
-    escaped, odd = _in_quotes(texts.str.replace_many(_ESCAPED), before), texts.str.contains(_ODD)
+def _escaped(texts: pl.Series) -> pl.Series:
+    if is_small(texts):
+        return pl.Series([*map(quoted, texts.to_list())], dtype=pl.String)
+    escaped, odd = texts.to_frame().select_seq(_IN_QUOTES, odd=_IS_ODD)
+    by_python = rowwise(pl.col("text"), quoted, pl.String, distinct=True)
     return among(escaped, odd, texts, lambda texts: texts.to_frame().select_seq(by_python).to_series())

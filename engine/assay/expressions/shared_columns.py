@@ -217,7 +217,7 @@ def rowwise(
             inputs = series.to_list()
             results = iter(each(function, [value for value in inputs if value is not None]))
             return pl.Series(series.name, [None if value is None else next(results) for value in inputs], dtype=dtype)
-        return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
+        return in_rows_of(series, answers(series.drop_nulls()))
 
     return (
         once(values, answers, dtype) if distinct else values.map_batches(run, return_dtype=dtype, is_elementwise=True)
@@ -255,9 +255,22 @@ def nulls(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Serie
     return pl.Series(series.name, [None], dtype=dtype).new_from_index(0, len(series))
 
 
+_PRESENT = pl.col("value").is_not_null()
+_AMONG_PRESENT = pl.when(_PRESENT).then(_PRESENT.cast(pl.UInt32).cum_sum() - 1)
+
+
+def in_rows_of(values: pl.Series, results: pl.Series) -> pl.Series:
+    """Return results, each of the next value that is not null, in the rows of these values; null in the others."""
+    if not values.null_count():
+        return results.alias(values.name)
+    # by index: a method of a series that is an expression, as ``gather`` is, is a query with its set-up
+    return results[values.alias("value").to_frame().select_seq(_AMONG_PRESENT).to_series()].alias(values.name)
+
+
 def positions(kept: pl.Series) -> pl.Series:
     """Return the index of each row among the kept rows (Boolean, no nulls); null for the others."""
-    return pl.DataFrame().select_seq(pl.when(kept).then(kept.cast(pl.UInt32).cum_sum() - 1)).to_series()
+    number = pl.col("kept").cast(pl.UInt32).cum_sum() - 1
+    return kept.alias("kept").to_frame().select_seq(pl.when("kept").then(number)).to_series()
 
 
 def in_place(rows: pl.DataFrame, size: int) -> pl.DataFrame:
@@ -286,7 +299,8 @@ def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the distinct texts of a String column, and the index of each row's text; null for a null row."""
     present = texts.drop_nulls()
     if present.n_unique() == len(present):  # half of what follows
-        return present.rechunk(), positions(texts.is_not_null())
+        numbers = pl.int_range(len(present), dtype=pl.UInt32, eager=True)
+        return present.rechunk(), in_rows_of(texts, numbers)
     rows = texts.alias("text").to_frame().with_row_index("at")
     groups = rows.group_by("text", maintain_order=True).agg("at").drop_nulls("text").with_row_index("number")
     each = groups.select_seq("number", "at").explode("at")

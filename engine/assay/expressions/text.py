@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.shared_columns import SharedColumn, among, is_small, nulls, positions, rowwise, text
+from assay.expressions.shared_columns import SharedColumn, among, in_rows_of, is_small, nulls, rowwise, text
 from assay.thresholds import THRESHOLDS
 
 WHITESPACE = (
@@ -187,18 +187,14 @@ def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | No
         if not changed:
             return results
     beyond = ~is_ascii(values) if fully is None else ~is_ascii(values) & fully
-    if is_sparse:
-        texts = pl.DataFrame().select_seq(pl.when(beyond).then(results)).to_series()
-        results = texts.str.replace_many(changed).zip_with(beyond, results).alias(values.name)
-        if form is not str.lower or SIGMA not in changed:
-            return results
-        pattern = SIGMA
-    else:
-        pattern = _class_changed_by(form)
     # rows are filtered, not masked, because Polars also searches the values behind nulls
     at = beyond.arg_true()
-    at = at.filter(values.gather(at).str.contains(pattern))
-    exact = pl.Series(list(map(form, values.gather(at).to_list())), dtype=pl.String)
+    at = at.filter(values[at].str.contains(as_class("".join(changed)) if is_sparse else _class_changed_by(form)))
+    if is_sparse and len(at):
+        results = results.scatter(at, results[at].str.replace_many(changed))
+        by_context = form is str.lower and SIGMA in changed
+        at = at.filter(values[at].str.contains(SIGMA, literal=True)) if by_context else at.clear()
+    exact = pl.Series(list(map(form, values[at].to_list())), dtype=pl.String)
     return results.scatter(at, exact) if len(at) else results
 
 
@@ -263,6 +259,9 @@ def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
     return values.str.contains(pl.lit(phrases), literal=True)
 
 
+_ARE_ASCII = is_ascii(pl.all())
+
+
 def contains_lowered(values: pl.Series, phrases: pl.Series) -> pl.Series:
     """Return ``phrase.lower() in value.lower()`` row by row; null where either is null."""
     return in_slices(_contains_lowered, [values, phrases])
@@ -270,14 +269,17 @@ def contains_lowered(values: pl.Series, phrases: pl.Series) -> pl.Series:
 
 def _contains_lowered(columns: Sequence[pl.Series]) -> pl.Series:
     values, phrases = columns
-    is_simple = is_ascii(phrases)
-    contained = contains_column(ascii_lower(values), ascii_lower(phrases)) & is_simple
-    # an ASCII phrase that is not found may still be in the lower case of a text with such letters
-    others = (~contained & ~(is_simple & is_ascii(values))).arg_true()
-    values, is_simple = values.gather(others), is_simple.gather(others)
-    others = others.filter(~is_simple | values.str.contains(ASCII_ALIKE))
-    exact = (lower_rows(column.gather(others)) for column in columns)
-    return contained.scatter(others, contains_column(*exact)) if len(others) else contained
+    contained = contains_column(ascii_lower(values), ascii_lower(phrases))
+    are_simple = pl.DataFrame([values.alias("text"), phrases.alias("phrase")]).select_seq(_ARE_ASCII)
+    is_simple, is_simple_text = are_simple["phrase"], are_simple["text"]
+    at = (~(is_simple & (contained | is_simple_text))).arg_true()
+    values, phrases, contained_here, is_simple = values[at], phrases[at], contained[at], is_simple[at]
+    # an ASCII phrase that is not found may still be in the lower case of a text with such letters; another one that is found is there,
+    # unless a capital sigma becomes another letter at the end of a word
+    by_text, by_phrase = values.str.contains(ASCII_ALIKE), ~contained_here | phrases.str.contains(SIGMA, literal=True)
+    at = at.filter(by_text.zip_with(is_simple, by_phrase))
+    exact = (lower_rows(column[at]) for column in columns)
+    return contained.scatter(at, contains_column(*exact)) if len(at) else contained
 
 
 def in_slices(
@@ -375,9 +377,7 @@ def by_columns(
         missing = series.null_count()
         if missing == len(series):
             return nulls(series, dtype)
-        if not missing:
-            return answers(series).alias(series.name)
-        return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
+        return in_rows_of(series, answers(series.drop_nulls() if missing else series))
 
     return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
 

@@ -20,7 +20,7 @@ from assay.expressions.regex.spans import (
     results_column,
     route_of,
 )
-from assay.expressions.shared_columns import nulls, positions
+from assay.expressions.shared_columns import in_rows_of, nulls
 from assay.steps.base import Step, StepExample
 from assay.steps.patterns import PatternParams, check_by
 from assay.steps.places import PlacedText
@@ -40,7 +40,7 @@ def operate_on(operation: Operation, limits: Limits | None, texts: pl.Series) ->
     """Return a struct of result and error for each text, without either for null."""
     values, errors = results_column(operation, texts.drop_nulls(), limits)
     answers = pl.DataFrame({"value": values, "error": errors}).to_struct(texts.name)
-    return answers.gather(positions(texts.is_not_null())) if texts.null_count() else answers
+    return in_rows_of(texts, answers)
 
 
 def explained(operation: Operation, limits: Limits | None, per: str = "match") -> str:

@@ -16,10 +16,10 @@ from assay.expressions.shared_columns import (
     SharedColumn,
     distinct_rows,
     encoded,
+    in_rows_of,
     nulls,
     plain,
     plain_type,
-    positions,
     text,
 )
 from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
@@ -86,7 +86,7 @@ def _distinct(schemas: pl.Series) -> tuple[pl.Series, pl.Series]:
     if not isinstance(schemas.dtype, pl.Struct):
         return encoded(schemas.cast(pl.String))
     distinct, which = distinct_rows(schemas.drop_nulls())
-    return distinct, which.gather(positions(schemas.is_not_null()))
+    return distinct, in_rows_of(schemas, which)
 
 
 def _results(columns: Sequence[pl.Series]) -> pl.Series:
