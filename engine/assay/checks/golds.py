@@ -26,10 +26,10 @@ from assay.expressions.shared_columns import (
     first_of_each,
     in_lists,
     in_place,
+    in_rows_of,
     layers,
     nulls,
     once,
-    positions,
     reading_column,
     row_of,
     rowwise,
@@ -385,10 +385,10 @@ class _GoldColumns:
             return None
         (template,) = usable
         assert isinstance(template, BoundedCheck)  # noqa: S101  (it is of that class)
-        values = SharedColumn(f"bounds:{self.key}", partial(_bounds, brought, template.written))
+        values = SharedColumn(f"bounds:{self.key}", partial(_bounds, brought))
         with columns_read() as needs:
             bounds = {
-                name: Bound(*(values.col.struct.field(f"{part} {name}") for part in ("value", "text")))
+                name: Bound(values.col.struct.field(name), pl.lit(""))
                 if name in brought
                 else Bound(pl.lit(float(bound)), pl.lit(str(bound)))
                 for name, bound in own.items()
@@ -403,17 +403,18 @@ class _GoldColumns:
         ).fill_null(value=False)
         scores = SharedColumn(f"bounded:{self.key}", lambda _: columns.score.cast(pl.Float64), after=tuple(needs))
         score, nothing = scores.col, pl.lit(None, dtype=pl.String)
-        fails = pl.when(score < 1.0)
-        # words for the rows that fail only
-        shown = {name: bound._replace(text=fails.then(bound.text)) for name, bound in bounds.items()}
-        of_failing = template.compare_bounds(shown)
-        assert of_failing is not None  # noqa: S101  (as before)
-        reason = of_failing.reasons
-        answers = pl.struct(score=score, reason=reason, error=nothing, missing=pl.lit(value=False))
 
         def build(schema: pl.Schema) -> pl.Expr:
             if any(bound.number_expr(schema) is None for bound in brought.values()):
                 return self._by_python(schema)
+            shown = dict(bounds)
+            for name, bound in brought.items():  # words for the rows that fail only
+                words = bound.number_text_expr(schema, template.written, score < 1.0)
+                shown[name] = bounds[name]._replace(text=words)
+            of_failing = template.compare_bounds(shown)
+            assert of_failing is not None  # noqa: S101  (as before)
+            reason = of_failing.reasons
+            answers = pl.struct(score=score, reason=reason, error=nothing, missing=pl.lit(value=False))
             parts = [fits, answers, *self._for_python(schema)]
             return pl.map_batches(parts, self._bounded_or_by_python, return_dtype=_ANSWER, is_elementwise=True)
 
@@ -674,15 +675,11 @@ class _GoldColumns:
         return best.score, best.reason, best.error, False
 
 
-def _bounds(brought: Mapping[str, Reference], written: Callable[[float], str], schema: pl.Schema) -> pl.Expr:
-    """Return the bounds of each row, as values and as text; all null if Python has to read them."""
-    fields: list[pl.Expr] = []
-    for name, bound in brought.items():
-        value, shown = bound.number_expr(schema), bound.gold_expr(schema, written)
-        if value is None or shown is None:
-            value, shown = pl.lit(None, dtype=pl.Float64), pl.lit(None, dtype=pl.String)
-        fields += [value.alias(f"value {name}"), shown.alias(f"text {name}")]
-    return pl.struct(fields)
+def _bounds(brought: Mapping[str, Reference], schema: pl.Schema) -> pl.Expr:
+    """Return the bounds of each row; all null if Python has to read them."""
+    numbers = ((name, bound.number_expr(schema)) for name, bound in brought.items())
+    nothing = pl.lit(None, dtype=pl.Float64)
+    return pl.struct([(nothing if number is None else number).alias(name) for name, number in numbers])
 
 
 def _without_nulls(lists: pl.Expr) -> pl.Expr:
@@ -716,7 +713,7 @@ def texts_of_rows(rows: pl.Expr, function: Callable[[Row], str | None]) -> pl.Ex
         if rows.null_count() == len(rows):
             return nulls(rows, pl.String)
         distinct = _of_distinct(lambda values: pl.Series(map(function, values), dtype=pl.String))
-        return distinct(rows.drop_nulls()).gather(positions(rows.is_not_null())).alias(rows.name)
+        return in_rows_of(rows, distinct(rows.drop_nulls()))
 
     return rows.map_batches(texts, pl.String, is_elementwise=True)
 

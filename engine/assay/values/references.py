@@ -106,14 +106,11 @@ class Reference:
                 texts.append(_text_by_row(schema, part) if text is None else text)
         return texts[0] if len(texts) == 1 else pl.concat_str(texts)
 
-    def gold_expr(self, schema: pl.Schema, written: Callable[[float], str] = str) -> pl.Expr | None:
-        """Return ``gold_text`` of each row's value as a String expression, null where there is none; None if it may be a list.
-
-        Values of a type with fractions are ``written``.
-        """
+    def gold_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return ``gold_text`` of each row's value as a String expression, null where there is none; None if it may be a list."""
         if self.is_template:
             return self.text_expr(schema)
-        return None if self.is_list else _plain_text(schema, self.paths[0], written)
+        return None if self.is_list else _plain_text(schema, self.paths[0])
 
     def _values(self, schema: pl.Schema) -> tuple[pl.Expr, Any] | None:
         match = None if self.is_template else find_expr(schema, self.paths[0])
@@ -129,6 +126,13 @@ class Reference:
         match = self._values(schema)
         is_number = match is not None and not self.is_list and (match[1].is_integer() or match[1].is_float())
         return match[0].cast(pl.Float64) if match is not None and is_number else None
+
+    def number_text_expr(self, schema: pl.Schema, written: Callable[[float], str], where: pl.Expr) -> pl.Expr:
+        """Return each row's value of ``number_expr`` as a String expression on some rows; those of a type with fractions are ``written``."""
+        match = self._values(schema)
+        assert match is not None  # noqa: S101  (they are numbers)
+        values = pl.when(where).then(match[0])
+        return values.cast(pl.String) if match[1].is_integer() else rowwise(values, written, pl.String)
 
     def gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return ``gold_text`` of the values of each row's list as a List(String) expression; None if it takes Python to read them."""
@@ -238,7 +242,7 @@ def _is_text(dtype: Any) -> bool:
     return isinstance(plain_type(dtype), pl.String)
 
 
-def _plain_text(schema: pl.Schema, path: Path, written: Callable[[float], str] = str) -> pl.Expr | None:
+def _plain_text(schema: pl.Schema, path: Path) -> pl.Expr | None:
     """Return the text at a path; None if it takes Python to read the path, or the value may be a list."""
     match = find_expr(schema, path)
     if match is None:
@@ -250,7 +254,7 @@ def _plain_text(schema: pl.Schema, path: Path, written: Callable[[float], str] =
         return values.cast(pl.String)
     if dtype == pl.Boolean:
         return pl.when(values).then(pl.lit("True")).when(values.not_()).then(pl.lit("False"))
-    return rowwise(values, written, pl.String) if dtype.is_float() else None
+    return rowwise(values, str, pl.String) if dtype.is_float() else None
 
 
 def _text_by_row(schema: pl.Schema, path: Path) -> pl.Expr:
