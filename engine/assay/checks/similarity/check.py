@@ -23,7 +23,7 @@ from assay.checks.similarity.metrics import (
 )
 from assay.checks.similarity.overlap import Bag
 from assay.errors import clipped, encodable, printable, quoted
-from assay.expressions.pairs import once_pairs, quoted_expr
+from assay.expressions.pairs import once_pairs, quoted_rows
 from assay.expressions.shared_columns import is_small, nulls, text
 from assay.expressions.text import lower, lower_expr
 from assay.values.normalizers import (
@@ -48,6 +48,12 @@ _INSPECT_DIGITS = 2
 
 _BEFORE = [f"similarity {hundredths / 100:.2f} to " for hundredths in range(100)]
 """How reasons begin, by the score in hundredths; no score below 1 is shown as 1."""
+
+
+def _hundredths(scores: pl.Series) -> pl.Series:
+    number = (pl.col("score") * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_BEFORE) - 1)
+    return scores.to_frame("score").select_seq(number).to_series()
+
 
 Metric = Literal[
     "ratio",
@@ -267,13 +273,13 @@ class Similarity(PairCheck):
         are_empty = sizes[0] + sizes[1] == 0
         if are_empty.any():
             scores = scores.set(are_empty, 1.0)
-        before = pl.Series(_BEFORE).gather((scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_BEFORE) - 1))
-        if metric == DISTANCE:
-            before = pl.Series([self._before(0.0)])
-        shown = pl.col("gold") if len(golds) == 1 else pl.when(scores < 1).then("gold")
-        quotes = golds.to_frame("gold").select_seq(quoted_expr(shown)).to_series()
-        reason = pl.when(scores < 1).then(pl.concat_str(before, quotes)).otherwise(pl.lit(""))
-        reasons = pl.DataFrame().select_seq(reason).to_series()
+        before = self._before(0.0) if metric == DISTANCE else pl.Series(_BEFORE)[_hundredths(scores)]
+        fails = pl.when(scores < 1)
+        if len(golds) == 1:
+            words: Any = before + quoted_rows(golds)
+            reasons = pl.DataFrame().select_seq(fails.then(pl.lit(words))).to_series()
+        else:
+            reasons = quoted_rows(golds.to_frame("gold").select_seq(fails.then("gold")).to_series(), before)
         columns = [scores.alias("score"), reasons.alias("reason"), nulls(scores, pl.String).alias("error")]
         if too_long:
             given = golds.to_list() * (len(texts) // len(golds))
