@@ -18,6 +18,7 @@ from assay.checks.text.phrases import Contains
 from assay.cli.main import app
 from assay.errors import InputError
 from assay.insight.bench import Bench, CheckCost, bench
+from assay.spec.check import runs_as
 
 SPEC = {
     "checks": [
@@ -51,7 +52,7 @@ def test_rows_and_bytes_of_the_text_are_counted_and_every_check_that_runs_is_mea
     found = bench(pl.DataFrame({"completion": completions}), SPEC)
     assert (found.rows, found.bytes, found.loop_rows, found.alone_rows, found.difference) == (3, size, 3, 3, "")
     assert [one.ns_per_row for one in found.checks] == sorted((one.ns_per_row for one in found.checks), reverse=True)
-    lanes = {spec.id: spec.check.explain() for spec in assay.load_verifier(SPEC).runnable}
+    lanes = {spec.id: runs_as(spec) for spec in assay.load_verifier(SPEC).runnable}
     assert {one.id: one.runs_as for one in found.checks} == lanes
     assert min(found.seconds, found.floor_seconds, found.loop_seconds, found.base_ns_per_row) > 0
 
@@ -89,7 +90,7 @@ def test_data_goes_to_stdout_with_json_only():
     assert "50 rows · " in done.stderr
     assert "× reading the column" in done.stderr
     assert "note: with 50 rows" in done.stderr
-    assert "columns: linear search" in done.stderr
+    assert "runs as" in done.stderr
     done = run("bench v.json in.parquet --rows 7 --json")
     found = json.loads(done.stdout)
     assert (found["rows"], found["bytes"], len(found["checks"])) == (7, 28, 3)

@@ -26,6 +26,7 @@ from assay.options import BenchOptions, ScoreOptions, documented, settle
 from assay.scoring.in_memory import engine_errors, prepare, tell
 from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
+from assay.spec.check import runs_as
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifier
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
@@ -206,10 +207,8 @@ def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost
     base, *times = (best / rows.height * 1e9 for best in seconds)
     several = len(plan.verifiers) > 1
     costs = [
-        CheckCost(
-            _name(verifier, spec) if several else spec.id, spec.type, max(nanoseconds - base, 0.0), check.explain()
-        )
-        for (verifier, spec, check), nanoseconds in zip(plan.checks, times, strict=True)
+        CheckCost(_name(verifier, spec) if several else spec.id, spec.type, max(nanoseconds - base, 0.0), runs_as(spec))
+        for (verifier, spec, _), nanoseconds in zip(plan.checks, times, strict=True)
     ]
     return base, tuple(sorted(costs, key=lambda cost: -cost.ns_per_row))
 
