@@ -99,7 +99,7 @@ def test_a_step_is_documented_by_its_class_and_its_examples_hold():
 def test_columns_give_what_rows_give(name):
     chains = [*CHAINS[name], *(data for data, _ in examples(BY_NAME[name]))]
     own = [example.text for example in BY_NAME[name].examples]
-    cases = sized(20_000, 75) // len(chains)
+    cases = sized(20_000, 40) // len(chains)
     compared = [
         assert_steps_conform(data, [*own, *step_texts(cases, seed)], small=sized(4, 1))
         for seed, data in enumerate(chains)

@@ -69,7 +69,11 @@ def test_the_packaged_goldens_are_those_of_the_real_functions():
 def test_the_verdicts_are_those_of_the_real_function(tool):
     problems = []
     for entry in entries(tool):
-        verifier, rows = verifier_of(entry), goldens()["pools"][entry["pool"]]
+        verifier, kind = verifier_of(entry), GRADERS[entry["name"]].kind
+        some = slice(
+            None, None, 4 if kind == "P" and not LONG else 1
+        )  # the package itself answers, in milliseconds a row
+        rows = goldens()["pools"][entry["pool"]][some]
         if problem := missing(entry, verifier):
             problems.append(f"{entry['name']}: {problem}")
             continue
@@ -77,12 +81,12 @@ def test_the_verdicts_are_those_of_the_real_function(tool):
         verdicts = found["check/v/g"].to_list()
         differ = [
             (entry["name"], entry["options"], row, verdict, wanted)
-            for row, verdict, wanted in zip(rows, verdicts, expected(entry), strict=True)
+            for row, verdict, wanted in zip(rows, verdicts, expected(entry)[some], strict=True)
             if not same(entry["name"], verdict, wanted)
         ]
         assert differ == []
         names = ("check/v/g", "feedback", "error")
-        step = 1 if LONG else 24 if "M" not in GRADERS[entry["name"]].kind else 72
+        step = 1 if LONG else 72 if kind == "M" else 24
         rows = rows[::step]
         by_rows = [tuple(result[name] for name in names) for result in score_rows(rows, [verifier])]
         assert by_rows == found.gather_every(step).select(names).rows(), entry["name"]

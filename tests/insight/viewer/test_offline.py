@@ -103,10 +103,10 @@ def wide(names, models, steps, mark=""):
 
 WIDE = {
     "hostile": (lambda: open_result(hostile(400, 300, 100)), True),
-    "many checks": (lambda: wide(sized(320, 160), 60, 50), True),
+    "many checks": (lambda: wide(sized(320, 80), 60, 50), True),
     "many steps": (lambda: wide(20, 20, 300), True),
-    "long names": (lambda: wide(60, 60, 10, "\U0001f600" * 3_000), False),
-    "endless names": (lambda: wide(10, 30, 10, "漢<&" * 5_000), False),
+    "long names": (lambda: wide(sized(60, 20), 60, 10, "\U0001f600" * 3_000), False),
+    "endless names": (lambda: wide(sized(10, 5), 30, 10, "漢<&" * 5_000), False),
 }
 
 

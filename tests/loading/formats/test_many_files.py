@@ -108,7 +108,7 @@ def test_what_a_run_opens_and_makes_grows_with_the_files(tmp_path, ending, monke
         Manifest, "identity", lambda own, identity=Manifest.identity: made.update(["manifest"]) or identity(own)
     )
     seen = []
-    for count in sized((40, 120), (20, 40)):
+    for count in sized((40, 120), (10, 20)):
         paths = written(tmp_path / f"in{count}", count, ending)
         made.clear()
         OPENED.clear()
