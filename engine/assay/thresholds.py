@@ -59,13 +59,12 @@ class Thresholds:
         struct_depth: Maximum nesting of such structs: parquet's writer and Polars' recursion have limits near 100 and 500.
         first_chunk: Approximate bytes of the first chunk of a file of lines, which determines the columns.
         chunk: Approximate bytes of all other chunks.
-        small_group: Minimum average rows of a row group for Polars' parquet reader.
+        small_group: Minimum average rows of a row group with nested columns for Polars' parquet reader.
         grouped_rows: Rows of a result whose rewards are sorted into groups at once; more are read in several passes.
         held_rows: Rows of a result of plain columns that are held until more come, to be a row group together.
         kernel_rows: Minimum texts for which the kernel answers; for fewer, the definitions do.
         table_words: Maximum words in a table of results; with more, each row is scored by columns.
         rows_a_word: Minimum rows of a batch for each word that is new, where the table has seen several batches.
-        groups_at_once: Row groups that must fit into the memory for rows together for Polars' own scan, which decodes many at once.
     """
 
     small_batch: int = 256
@@ -104,7 +103,6 @@ class Thresholds:
     first_chunk: int = 1 << 18
     chunk: int = 1 << 23
     small_group: int = 2048
-    groups_at_once: int = 24
     grouped_rows: int = 1 << 24
     held_rows: int = 1 << 14
     kernel_rows: int = 0

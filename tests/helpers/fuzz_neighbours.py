@@ -41,7 +41,7 @@ FOREIGN = ((1, 2), Decimal("1.50"), Decimal(42), b"42", b"Paris", {"a": (1, 2.5)
 WAYS = ("rows", "columns", "requests", "JSONL", "YAML tasks", "JSON tasks")
 OF_FUNCTIONS = ("rows", "JSONL", "parquet")
 REFUSED = object()
-READING = ("batch", "first_chunk", "chunk", "small_group", "groups_at_once")
+READING = ("batch", "first_chunk", "chunk", "small_group")
 """Thresholds that files are read by, which are set to a side; and the sizes of structs."""
 
 

@@ -22,7 +22,7 @@ from assay.scoring.reference import score_rows
 from assay.testing import hostile_texts
 from assay.thresholds import EVER, NAMES, set_to
 
-READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "small_group", "groups_at_once")
+READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "small_group")
 """Thresholds that files are read by, which ``fuzz_neighbours`` sets …"""
 
 INSIGHT = ("grouped_rows",)

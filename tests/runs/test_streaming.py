@@ -12,7 +12,7 @@ from assay.loading.formats.files import open_each
 from assay.loading.formats.reading import Pace, Reading
 from assay.runs import file_run
 from assay.system.signals import interruptible, signalled
-from assay.thresholds import EVER, set_to
+from assay.thresholds import set_to
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 
@@ -64,11 +64,11 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
     texts = [f"b{at}" for at in range(30_000)]
     pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=1000)
     read, scored, ahead = 0, 0, []
-    by_groups = parquet._Groups.read
+    frames = parquet._Decoder.frames
 
-    def counted_groups(*args):
+    def counted(*args):
         nonlocal read
-        for frame in by_groups(*args):
+        for frame in frames(*args):
             read += frame.height
             ahead.append(read - scored)
             yield frame
@@ -78,9 +78,8 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
         scored += 1
         return 1.0
 
-    monkeypatch.setattr(parquet._Groups, "read", counted_groups)
-    monkeypatch.setattr(parquet.ParquetFile, "_buffered", lambda *_: False)
-    with set_to(groups_at_once=EVER):
+    monkeypatch.setattr(parquet._Decoder, "frames", counted)
+    with set_to(piece=1_000):
         assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
     assert read == 30_000
     assert max(ahead) <= 8_000

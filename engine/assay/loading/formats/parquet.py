@@ -1,15 +1,14 @@
 """Parquet files, row group by row group.
 
-Three ways to read give the same rows. Polars' own scan decodes several row groups at once: fast, but its memory grows with their
-size. Larger groups are decoded by Polars, too, but a limited number at once. The buffered reader (pyarrow) decodes a few pages
-ahead, whatever the size of a group, and joins small groups; it takes twice the time. It is used where both give all columns the same
-types, and always to verify checksums or replace invalid UTF-8, and for types that Polars cannot read itself.
+Two ways to read give the same rows. Polars decodes row groups whole, some at once, small ones together. The buffered reader (pyarrow)
+decodes a few pages ahead, whatever the size of a group; it takes twice the time. It is used for groups that are too large for the
+memory, where both give all columns the same types, and always to verify checksums or replace invalid UTF-8, and for types that Polars
+cannot read itself.
 """
 
 import contextlib
 import itertools
 import os
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,10 +23,11 @@ import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay.errors import InputError, shown_path
+from assay.expressions.shared_columns import exactly
 from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, by_engine, pick
+from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, pick
 from assay.names import COMPLETION
 from assay.system.arrow import file_errors, pa, pq
 from assay.system.memory import room, share
@@ -68,12 +68,8 @@ class ParquetFile(File):
         return _is_plain(serialized, tuple(self.schema.items()))
 
     def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
-        units = self.units[first:last]
-        if self.dense or self._buffered(units):
-            return super().scan(first, last)
-        if self._groups_at_once(units):
-            return super().scan(first, last, pace)  # whole row groups are frames
-        return self._by_engine(first, last)
+        by_pages = self.dense or self._buffered(self.units[first:last])
+        return super().scan(first, last, None if by_pages else pace)
 
     @property
     def is_as_polars_reads(self) -> bool:
@@ -83,25 +79,13 @@ class ParquetFile(File):
     def fault(self) -> str | None:
         return None if self.dense else find_fault(self.path)
 
-    def _by_engine(self, first: int, last: int | None) -> pl.LazyFrame:
-        units = self.units[first:last]
-        frame = pl.scan_parquet(engine_path(self.path), glob=False)
-        if len(units) == len(self.units):
-            return frame
-        rows = [unit.rows or 0 for unit in self.units]
-        return frame.slice(sum(rows[:first]), sum(rows[first:last]))
-
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
         if not (self._buffered(units) or (in_pieces and self.plain)):
-            if at_once := self._groups_at_once(units):
-                groups = _BEGUN.pop(self.path, None)
-                if groups is None or not groups.is_of(self.path):
-                    groups = _Groups(self, at_once)
-                yield from groups.read(first, first + len(units), names or list(self.schema)[:1])
-            else:
-                yield from by_engine(self._by_engine(first, last), names, _size_in_memory(units))
+            begun = _BEGUN.pop(self.path, None)
+            decoder = begun if begun is not None and begun.is_of(self.path, units) else _Decoder(self, first, last)
+            yield from decoder.frames(names or list(self.schema)[:1])
             return
         for table in _pieces(self, range(first, first + len(units)), names, rows):
             try:
@@ -118,85 +102,114 @@ class ParquetFile(File):
     def _buffered(self, units: Sequence[Unit]) -> bool:
         if self.foreign:
             return True
-        if not (self.reading.verify_checksums or self.reading.utf8 == "replace"):
-            rows = sum(unit.rows or 0 for unit in units)
-            # of one small group, the import of pyarrow takes longer than what its reader saves; it also sees what values become that
-            # are stored once for many rows
-            is_harmless = len(units) == 1 and rows * units[0].size <= HARMLESS
-            are_small = rows < THRESHOLDS.small_group * len(units) and not is_harmless
-            if not units or (self._fitting(units) >= 2 * _frames() and not are_small):
-                return False
-        return self.plain
-
-    def _fitting(self, units: Sequence[Unit]) -> int:
-        return room(self.reading.memory_limit) // max(1, _size_in_memory([max(units, key=lambda unit: unit.size)]))
-
-    def _groups_at_once(self, units: Sequence[Unit]) -> int:
-        fitting = self._fitting(units) if units else sys.maxsize
-        if fitting >= max(1, THRESHOLDS.groups_at_once):
-            return 0
-        return min(pl.thread_pool_size(), max(1, fitting // _frames()))
-
-    def groups_at_once(self) -> int:
-        """Return how many row groups of a scan are decoded at once; 0 where they are not decoded one by one."""
-        return 0 if self.dense or self._buffered(self.units) else self._groups_at_once(self.units)
+        if self.reading.verify_checksums or self.reading.utf8 == "replace":
+            return self.plain
+        if not units:
+            return False
+        largest, rows = max(_size_of([unit]) for unit in units), _rows_of(units)
+        # values within lists that are stored once for many rows are only seen by pyarrow; of one small group its import takes longer
+        is_harmless = len(units) == 1 and rows * units[0].size <= HARMLESS
+        are_small = rows < THRESHOLDS.small_group * len(units) and not is_harmless
+        is_nested = any(dtype.is_nested() for dtype in self.schema.values())
+        too_large = room(self.reading.memory_limit) < 2 * _frames() * largest
+        return (too_large or (are_small and is_nested)) and self.plain
 
 
-class _Groups:
-    """Row groups of a file, decoded by Polars in threads, some at once."""
+class _Decoder:
+    """Decodes the row groups of a file with Polars, some at once in threads, and small ones together."""
 
-    def __init__(self, file: ParquetFile, at_once: int) -> None:
+    def __init__(self, file: ParquetFile, first: int = 0, last: int | None = None) -> None:
+        self._file, self._units, self._state = file, file.units[first:last], _state(file.path)
+        memory, threads = room(file.reading.memory_limit), pl.thread_pool_size()
+        self._parts: list[list[Unit]] = [[]]
+        for unit in self._units:
+            part = [*self._parts[-1], unit]
+            if len(part) > 1 and (
+                _size_of(part) > memory // (_frames() * threads) or _rows_of(part) > THRESHOLDS.piece
+            ):
+                self._parts.append([])
+            self._parts[-1].append(unit)
+        starts = accumulate(map(_rows_of, self._parts), initial=_rows_of(file.units[:first]))
+        self._starts = list(starts)
+        self._at_once = min(threads, max(1, memory // (_frames() * max(1, *map(_size_of, self._parts)))))
         self._frame = pl.scan_parquet(engine_path(file.path), glob=False)
-        self._starts = [0, *accumulate(unit.rows or 0 for unit in file.units)]
-        self._at_once = at_once
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="assay-reader")
+        self._pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="assay-reader")
         self._begun: dict[int, Future[pl.DataFrame]] = {}
-        self._state = _state(file.path)
+        self._bytes = 0
 
     def begin(self) -> None:
-        """Decode the first completions, of one group more than are decoded at once, for there is time."""
-        for group in range(min(self._at_once + 1, len(self._starts) - 1)):
-            self._begun[group] = self._pool.submit(self._decode, group, [COMPLETION])
+        """Decode the first completions, more than are decoded at once later, for there is time."""
+        for at in range(len(self._parts))[: self._at_once + 1]:
+            self._begun[at] = self._pool.submit(self._decode, at, [COMPLETION])
 
-    def is_of(self, path: Path) -> bool:
-        """Return whether a file has not changed since."""
-        return self._state == _state(path)
+    def is_of(self, path: Path, units: Sequence[Unit]) -> bool:
+        """Return whether these are the row groups of a file, which has not changed."""
+        return self._units == units and self._state == _state(path)
 
-    def read(self, first: int, last: int, names: list[str]) -> Iterator[pl.DataFrame]:
-        """Yield the columns of each group, in order."""
-        groups = iter(range(first, last))
+    def frames(self, names: list[str]) -> Iterator[pl.DataFrame]:
+        """Yield the columns, in order."""
+        if (
+            len(self._parts) == 1 and not self._begun
+        ):  # a thread for each of many small files would take longer than reading them
+            yield from self._bounded(self._decode(0, names), self._parts[0])
+            return
+        parts = iter(range(len(self._parts)))
         with self._pool as pool:
-            pending = deque(pool.submit(self._whole, group, names) for group in islice(groups, self._at_once))
-            while pending:
-                yield pending.popleft().result()
-                more = islice(groups, self._at_once - len(pending))
-                pending.extend(pool.submit(self._whole, group, names) for group in more)
+            pending = deque(pool.submit(self._whole, at, names) for at in islice(parts, self._at_once))
+            for part in self._parts:
+                yield from self._bounded(pending.popleft().result(), part)
+                more = islice(parts, self._at_once - len(pending))
+                pending.extend(pool.submit(self._whole, at, names) for at in more)
 
-    def _whole(self, group: int, names: list[str]) -> pl.DataFrame:
-        begun = self._begun.pop(group, None)
+    def _whole(self, at: int, names: list[str]) -> pl.DataFrame:
+        begun = self._begun.pop(at, None)
         if begun is None or COMPLETION not in names:
-            return self._decode(group, names)
+            return self._decode(at, names)
         rest = [name for name in names if name != COMPLETION]
-        return pick(self._decode(group, rest).hstack(begun.result()), names) if rest else begun.result()
+        return pick(self._decode(at, rest).hstack(begun.result()), names) if rest else begun.result()
 
-    def _decode(self, group: int, names: list[str]) -> pl.DataFrame:
-        start, end = self._starts[group : group + 2]
+    def _decode(self, at: int, names: list[str]) -> pl.DataFrame:
+        start, end = self._starts[at : at + 2]
         return self._frame.select(cs.by_name(names)).slice(start, end - start).collect(engine="in-memory")
 
+    def _bounded(self, frame: pl.DataFrame, part: Sequence[Unit]) -> Iterator[pl.DataFrame]:
+        """Yield a frame, in pieces if texts that are stored once make it larger than the footer says."""
+        size = _bytes_of_texts(frame)
+        self._bytes += size
+        self._file.reading.refuse_large(self._file.path, self._bytes)
+        if size <= max(HARMLESS, 2 * _size_of(part)):
+            yield frame
+            return
+        starts = accumulate((unit.rows or 0 for unit in part), initial=0)
+        groups = (frame.slice(start, unit.rows) for start, unit in zip(starts, part, strict=False))
+        for piece in (piece for group in groups for piece in group.iter_slices(_TOGETHER)):
+            if _bytes_of_texts(piece) > HARMLESS:
+                self._file.reading.refuse_bomb(self._file.path, self._bytes)
+            yield piece
 
-_BEGUN: dict[Path, _Groups] = {}
+
+def _bytes_of_texts(frame: pl.DataFrame) -> int:
+    texts = [
+        exactly(name).str.len_bytes().cast(pl.UInt64).sum()
+        for name, dtype in frame.schema.items()
+        if dtype == pl.String
+    ]
+    return sum(frame.select(texts).row(0)) if texts else 0
+
+
+_BEGUN: dict[Path, _Decoder] = {}
 """Files whose first row groups are being decoded."""
 
 
 def begin(path: Path) -> None:
     """Decode the first completions of a file before a run has found out which columns it needs: nearly all need these.
 
-    Only of a file whose row groups are decoded some at once; errors are left to the run.
+    Errors are left to the run.
     """
     with contextlib.suppress(Exception):
         file = open_parquet(path, Reading())
-        if COMPLETION in file.schema and (groups := file.groups_at_once()):
-            _BEGUN[path] = _Groups(file, groups)
+        if COMPLETION in file.schema and not (file.dense or file._buffered(file.units)):  # noqa: SLF001
+            _BEGUN[path] = _Decoder(file)
             _BEGUN[path].begin()
 
 
@@ -210,7 +223,11 @@ def _frames() -> int:
     return 6 if keeps_memory() else 3
 
 
-def _size_in_memory(units: Sequence[Unit]) -> int:
+def _rows_of(units: Sequence[Unit]) -> int:
+    return sum(unit.rows or 0 for unit in units)
+
+
+def _size_of(units: Sequence[Unit]) -> int:
     return sum(unit.size + _PLACE * (unit.rows or 0) for unit in units)
 
 
