@@ -234,14 +234,8 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     const own: []u8 = std.mem.sliceAsBytes(allocated(memory, u32, written.len / 4 + 1))[0..written.len];
     @memcpy(own, written);
     var r = Reader{ .rest = own, .memory = memory };
-    const p = &allocated(memory, Program, 1)[0];
-    const reads_json = r.number() != 0;
-    const valid = r.maybe();
-    const object = r.maybe();
-    const most_digits = r.number();
-    const asks_dotted = r.number() != 0;
-    const asks_kelvin = r.number() != 0;
-    const phrases = r.phrases(64);
+    const p = &allocated(memory, Program, 1)[0]; // its fields are read in the order in which they are written
+    p.* = .{ .digest = digest, .arena = undefined, .holders = .init(1), .reads_json = r.number() != 0, .valid = r.maybe(), .object = r.maybe(), .most_digits = r.number(), .asks_dotted = r.number() != 0, .asks_kelvin = r.number() != 0, .phrases = r.phrases(64), .bounds = &.{}, .keys = &.{}, .automata = &.{}, .classifier = null, .has_dense = false, .needs_size = false };
     const bounds = allocated(memory, Bound, r.count(64));
     for (bounds) |*bound| bound.* = .{ .is_least = r.number() != 0, .size = r.number(), .bit = r.bit() };
     const keys = allocated(memory, Key, r.count(16));
@@ -251,17 +245,15 @@ fn readProgram(written: []const u8, digest: [16]u8) *Program {
     }
     const automata = allocated(memory, Automaton, r.count(64));
     for (automata) |*a| a.* = r.automaton();
-    var classifier: ?Classifier = null;
     const classes = r.count(256);
-    if (classes > 0) {
-        classifier = r.classifier(classes);
-        for (automata) |*a| if (a.is_dense) {
-            a.by_class = r.byClass(a, classes);
-        };
-    }
-    var has_dense = false;
-    for (automata) |*a| has_dense = has_dense or a.is_dense;
-    p.* = .{ .digest = digest, .arena = arena, .holders = .init(1), .phrases = phrases, .automata = automata, .classifier = classifier, .bounds = bounds, .keys = keys, .reads_json = reads_json, .valid = valid, .object = object, .most_digits = most_digits, .asks_dotted = asks_dotted, .asks_kelvin = asks_kelvin, .has_dense = has_dense, .needs_size = has_dense or asks_dotted or asks_kelvin or bounds.len > 0 };
+    if (classes > 0) p.classifier = r.classifier(classes);
+    for (automata) |*a| if (a.is_dense) {
+        p.has_dense = true;
+        if (classes > 0) a.by_class = r.byClass(a, classes);
+    };
+    p.bounds, p.keys, p.automata = .{ bounds, keys, automata };
+    p.needs_size = p.has_dense or p.asks_dotted or p.asks_kelvin or bounds.len > 0;
+    p.arena = arena;
     return p;
 }
 
@@ -285,18 +277,16 @@ fn held(digest: *const [16]u8, fresh: ?*Program) ?*Program {
     return p;
 }
 fn letGo(p: *Program) void {
-    if (p.holders.fetchSub(1, .acq_rel) > 1) return;
     var arena = p.arena; // the program is in it, too
-    arena.deinit();
+    if (p.holders.fetchSub(1, .acq_rel) == 1) arena.deinit();
 }
 
 /// The program within the arguments that Polars hands on, read if it is not kept; the caller lets it go.
 fn programIn(given: []const u8) ?*Program {
     const mark = std.mem.find(u8, given, "ASSAYPRG") orelse return null;
     const rest = given[mark + 8 ..];
-    const digest = rest[0..16].*;
-    const size = std.mem.readInt(u32, rest[16..20], .little);
-    return held(&digest, null) orelse held(&digest, readProgram(rest[20..][0..size], digest));
+    const written = rest[20..][0..std.mem.readInt(u32, rest[16..20], .little)];
+    return held(rest[0..16], null) orelse held(rest[0..16], readProgram(written, rest[0..16].*));
 }
 
 // ── phrases and lengths ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -341,8 +331,7 @@ const Byte = struct {
     mask: u8,
 
     inline fn of(phrase: *const Phrase, which: usize) Byte {
-        const at = phrase.rare[which];
-        return .{ .want = phrase.want[at], .mask = phrase.mask[at] };
+        return .{ .want = phrase.want[phrase.rare[which]], .mask = phrase.mask[phrase.rare[which]] };
     }
     inline fn is(self: *const Byte, comptime size: usize, bytes: *const [size]u8) @Vector(size, bool) {
         return (@as(@Vector(size, u8), bytes.*) | @as(@Vector(size, u8), @splat(self.mask))) == @as(@Vector(size, u8), @splat(self.want));
@@ -491,8 +480,7 @@ const Texts = struct {
     n: usize = 0,
 
     inline fn add(self: *Texts, text: []const u8, row: u8) void {
-        self.list[self.n] = text;
-        self.rows[self.n] = row;
+        self.list[self.n], self.rows[self.n] = .{ text, row };
         self.n += 1;
     }
 };
@@ -518,8 +506,7 @@ fn matchDense(a: *const Automaton, table: *const Table, texts: *const Texts, wor
             var texts_here: [SIDE][]const u8 = undefined;
             var states: [SIDE]u16 = undefined;
             inline for (0..SIDE) |k| {
-                texts_here[k] = tracks[k].rest[0..steps];
-                states[k] = tracks[k].state << 8;
+                texts_here[k], states[k] = .{ tracks[k].rest[0..steps], tracks[k].state << 8 };
             }
             for (0..steps) |i| inline for (0..SIDE) |k| {
                 states[k] = table[states[k] | texts_here[k][i]];
@@ -737,9 +724,8 @@ fn scan(p: *const Program, array: *const ArrowArray, words: []u64) void {
     defer gpa.free(buffers);
     if (n > 3) {
         const sizes = @as([*]const i64, @ptrCast(@alignCast(array.buffers[n - 1].?)))[0 .. n - 3];
-        for (buffers, sizes, array.buffers[2 .. n - 1]) |*buffer, size, at| {
+        for (buffers, sizes, array.buffers[2 .. n - 1]) |*buffer, size, at|
             buffer.* = if (at) |start| @as([*]const u8, @ptrCast(start))[0..@intCast(size)] else "";
-        }
     }
     const validity: ?[]const u8 = if (array.buffers[0]) |bits| @as([*]const u8, @ptrCast(bits))[0 .. (offset + rows + 7) / 8] else null;
     var arena = std.heap.ArenaAllocator.init(gpa); // of a block's classes
