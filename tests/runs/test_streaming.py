@@ -1,6 +1,7 @@
 """A stream that ends before its rows do is never taken for a whole one."""
 
 import signal
+import time
 
 import polars as pl
 import pytest
@@ -85,13 +86,61 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
     assert max(ahead) <= 8_000
 
 
+def test_a_row_group_is_handed_on_in_slices_while_its_rows_are_scored(tmp_path, monkeypatch):
+    """Or each thread makes columns, and Python's texts, of a whole row group."""
+    texts = [f"b{at:05}" for at in range(30_000)]
+    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=15_000)
+    handed, scored, ahead = 0, 0, []
+    following = Pace.following
+
+    def counted(*args):
+        nonlocal handed
+        for frame in following(*args):
+            handed += frame.height
+            ahead.append(handed - scored)
+            yield frame
+
+    def slow(completion):
+        nonlocal scored
+        scored += 1
+        return 1.0
+
+    slice_rows = 500
+    size = pl.Series(texts[:slice_rows]).estimated_size()
+    monkeypatch.setattr(Pace, "following", counted)
+    monkeypatch.setattr(file_run, "share", lambda _: size)
+    assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
+    assert handed == 30_000
+    # each thread scores a slice, one waits for a thread, and one is read
+    assert max(ahead) <= (pl.thread_pool_size() + 2) * (slice_rows + 1)
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.0, 1), (1.0, 12)], ids=["idle", "working"])
+def test_a_reader_waits_while_the_process_works_and_goes_on_with_less(monkeypatch, seconds, waits):
+    """No run may hang, and what Polars then holds unscored is little."""
+    clock = []
+    monkeypatch.setattr("assay.loading.formats.reading._PATIENCE", 0.01)
+    monkeypatch.setattr(time, "process_time", lambda: clock.append(0) or seconds * len(clock))
+    frame, pace = pl.DataFrame({"completion": ["b" * 100] * 64}), Pace()
+    with pace.kept(int(frame.estimated_size()) // 4):
+        first, *others = [part.height for part in pace.following(iter([frame]), "completion")]
+    assert (first, first + sum(others)) == (17, 64)
+    assert max(others) <= 5
+    assert len(clock) == 1 + 2 * waits * (1 + len(others))
+
+
+def test_outside_of_a_run_a_row_group_is_whole():
+    frame = pl.DataFrame({"completion": ["b", "c"]})
+    assert [part.height for part in Pace().following(iter([frame, frame]), "completion")] == [2, 2]
+
+
 @pytest.mark.parametrize("texts", ["bb", "bc"], ids=["equal", "distinct"])
 def test_all_rows_that_were_read_are_seen_to_be_scored(tmp_path, monkeypatch, texts):
     """Or the reader would wait for them: of a column that is one value for all rows, a function of columns gets one."""
     for at, text in enumerate(texts):
         (tmp_path / f"{at}.jsonl").write_text(f'{{"completion": "{text}"}}\n')
     left, begin = [], Pace._begin
-    monkeypatch.setattr(Pace, "_begin", lambda pace, run: left.append(pace._rows) or begin(pace, run))
+    monkeypatch.setattr(Pace, "_begin", lambda pace, *run: left.append(pace._rows) or begin(pace, *run))
     monkeypatch.setattr("assay.loading.formats.reading._PATIENCE", 0.1)
     assert assay.score_file(sorted(tmp_path.iterdir()), SPEC, tmp_path / "out.parquet").rows == 2
     assert left == [0, 0]

@@ -6,6 +6,7 @@ name of a file counts for nothing.
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from assay.errors import InputError, TooManyErrors, UsageError, counted, likely_
 from assay.frozen import frozen
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import Files
-from assay.loading.formats.reading import Pace, Reading, batches, reading_of
+from assay.loading.formats.reading import Reading, batches, reading_of
 from assay.loading.formats.remote import is_url
 from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts
@@ -29,6 +30,7 @@ from assay.options import FileOptions, deciding, options_of, settle
 from assay.scoring.summary import Summary
 from assay.spec.stored_json import StoredError, conforms
 from assay.system.atomic_file import check_target
+from assay.system.memory import share
 from assay.system.quantities import RowLimit
 from assay.system.redaction import redacted
 from assay.thresholds import THRESHOLDS
@@ -91,8 +93,8 @@ def stream(
     """Score a frame batch by batch; call ``done`` after a batch is counted and before it is written."""
     piece = read.at_once(plan.piece) if read else plan.piece
     together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
-    pace = read.pace if read else Pace()
-    with in_pieces(piece), pace.kept():
+    kept = read.pace.kept(share(read.memory_limit)) if read else nullcontext()
+    with in_pieces(piece), kept:
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
             if done is not None:

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -164,7 +165,10 @@ class BadRow:
 
 
 _PATIENCE = 5
-"""Seconds without a row scored after which a reader goes on: no run may hang for the sake of memory."""
+"""Seconds after which a reader goes on if the process did next to nothing: no run may hang for the sake of memory."""
+
+_TURNS = 12
+"""Times that a reader waits so long while the process works."""
 
 
 class Pace:
@@ -173,6 +177,7 @@ class Pace:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._run: object | None = None
+        self._size = 0
         self._column = ""
         self._rows = 0
 
@@ -180,17 +185,20 @@ class Pace:
         return Pace, ()  # another process has its own runs
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Let a reader read on only when all its rows are being scored; for one run at a time, in Polars' streaming engine."""
-        self._begin(object())
+    def kept(self, size: int) -> Iterator[None]:
+        """Let a reader read on only when all its rows are being scored; for one run at a time, in Polars' streaming engine.
+
+        A row group is handed on in slices of ``size`` bytes: a thread that scores it whole makes columns and Python's texts of all.
+        """
+        self._begin(object(), size)
         try:
             yield
         finally:
             self._begin(None)
 
-    def _begin(self, run: object | None) -> None:
+    def _begin(self, run: object | None, size: int = 0) -> None:
         with self._changed:
-            self._run, self._rows = run, 0
+            self._run, self._size, self._rows = run, size, 0
             self._changed.notify_all()
 
     def watched(self, frame: pl.LazyFrame, schema: pl.Schema) -> pl.LazyFrame:
@@ -209,19 +217,38 @@ class Pace:
         return values
 
     def following(self, frames: Iterator[pl.DataFrame], column: str) -> Iterator[pl.DataFrame]:
-        """Yield frames with some column, the next one when all rows of those before are being scored."""
-        run, self._column = self._run, column
+        """Yield frames with some column in slices, the next one when all rows of those before are being scored."""
+        run, most, self._column, rest = self._run, self._size, column, None
         while True:
-            with self._changed:
-                while run is not None and run is self._run and self._rows > 0 and self._changed.wait(_PATIENCE):
-                    pass
-            if (frame := next(frames, None)) is None:
+            # Polars may come to hold fifteen of those that are not waited for
+            size = most if self._are_scored(run) else most // 4
+            if (rest := next(frames, None) if rest is None else rest) is None:
                 return
+            frame, rest = (rest, None) if run is None else _cut(rest, size)
             with self._changed:
                 self._rows += frame.height if run is self._run else 0
             # a series: of a column that is one value for all rows, a function of columns gets one
             yield frame.clone().replace_column(frame.get_column_index(column), frame.get_column(column))
             del frame
+
+    def _are_scored(self, run: object | None) -> bool:
+        """Wait for the rows handed on; return whether all are being scored."""
+        with self._changed:
+            for _ in range(_TURNS):
+                worked = time.process_time()
+                if self._changed.wait_for(
+                    lambda: run is None or run is not self._run or self._rows <= 0, timeout=_PATIENCE
+                ):
+                    return True
+                if time.process_time() - worked < _PATIENCE / 10:
+                    break
+        return False
+
+
+def _cut(frame: pl.DataFrame, size: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return the first of the fewest equal slices of about ``size`` bytes, and the others."""
+    rows = frame.height // max(1, -(-int(frame.estimated_size()) // max(1, size))) + 1
+    return (frame, None) if rows >= frame.height else (frame.head(rows), frame.slice(rows))
 
 
 @frozen
