@@ -24,11 +24,17 @@ if TYPE_CHECKING:
 def _begin_reading(
     rollouts: Sequence[str], out: str | None, limit: int | None, memory_limit: object, **_: object
 ) -> None:
-    if len(rollouts) == 1 and rollouts[0].endswith(".parquet") and limit is None and memory_limit is None:
+    reads_here = out is None or out.endswith(".parquet")  # into a folder, another process reads
+    if (
+        len(rollouts) == 1
+        and rollouts[0].endswith(".parquet")
+        and reads_here
+        and limit is None
+        and memory_limit is None
+    ):
         from assay.loading.formats.parquet import begin
 
-        if out is None or out.endswith(".parquet"):  # into a folder, another process reads
-            begin(Path(rollouts[0]))
+        begin(Path(rollouts[0]))
 
 
 @command(

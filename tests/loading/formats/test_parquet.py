@@ -381,6 +381,22 @@ def test_completions_that_were_begun_are_not_decoded_again(decoded, names):
     assert not parquet._BEGUN
 
 
+def test_groups_are_put_together_in_time_that_grows_with_their_number(tmp_path):
+    file = open_parquet(written(tmp_path / "a.parquet", {"completion": ["b"]}), Reading())
+    many = replace(file, units=file.units * 4_096)
+    looked_at = 0
+
+    def counted(units, of=parquet._rows_of):
+        nonlocal looked_at
+        looked_at += len(units)
+        return of(units)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "_rows_of", counted)
+        assert [len(part) for part in parquet._Decoder(many)._parts] == [4_096]
+    assert looked_at < 4 * 4_096
+
+
 def test_what_was_begun_of_a_file_that_changed_is_not_used(decoded):
     path, _ = decoded
     begin(path)

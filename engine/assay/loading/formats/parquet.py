@@ -68,8 +68,11 @@ class ParquetFile(File):
         return _is_plain(serialized, tuple(self.schema.items()))
 
     def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
-        by_pages = self.dense or self._buffered(self.units[first:last])
-        return super().scan(first, last, None if by_pages else pace)
+        return super().scan(first, last, None if self.is_read_by_pages(self.units[first:last]) else pace)
+
+    def is_read_by_pages(self, units: Sequence[Unit]) -> bool:
+        """Return whether a run gets some row groups in frames of a few pages, not as they are decoded."""
+        return self.dense or self._buffered(units)
 
     @property
     def is_as_polars_reads(self) -> bool:
@@ -122,15 +125,14 @@ class _Decoder:
         self._file, self._units, self._state = file, file.units[first:last], _state(file.path)
         memory, threads = room(file.reading.memory_limit), pl.thread_pool_size()
         self._parts: list[list[Unit]] = [[]]
+        rows = size = 0
         for unit in self._units:
-            part = [*self._parts[-1], unit]
-            if len(part) > 1 and (
-                _size_of(part) > memory // (_frames() * threads) or _rows_of(part) > THRESHOLDS.piece
-            ):
+            rows, size = rows + _rows_of([unit]), size + _size_of([unit])
+            if self._parts[-1] and (size > memory // (_frames() * threads) or rows > THRESHOLDS.piece):
                 self._parts.append([])
+                rows, size = _rows_of([unit]), _size_of([unit])
             self._parts[-1].append(unit)
-        starts = accumulate(map(_rows_of, self._parts), initial=_rows_of(file.units[:first]))
-        self._starts = list(starts)
+        self._starts = [*accumulate(map(_rows_of, self._parts), initial=_rows_of(file.units[:first]))]
         self._at_once = min(threads, max(1, memory // (_frames() * max(1, *map(_size_of, self._parts)))))
         self._frame = pl.scan_parquet(engine_path(file.path), glob=False)
         self._pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="assay-reader")
@@ -148,9 +150,8 @@ class _Decoder:
 
     def frames(self, names: list[str]) -> Iterator[pl.DataFrame]:
         """Yield the columns, in order."""
-        if (
-            len(self._parts) == 1 and not self._begun
-        ):  # a thread for each of many small files would take longer than reading them
+        # a thread for each of many small files would take longer than reading them
+        if len(self._parts) == 1 and not self._begun:
             yield from self._bounded(self._decode(0, names), self._parts[0])
             return
         parts = iter(range(len(self._parts)))
@@ -208,7 +209,7 @@ def begin(path: Path) -> None:
     """
     with contextlib.suppress(Exception):
         file = open_parquet(path, Reading())
-        if COMPLETION in file.schema and not (file.dense or file._buffered(file.units)):  # noqa: SLF001
+        if COMPLETION in file.schema and not file.is_read_by_pages(file.units):
             _BEGUN[path] = _Decoder(file)
             _BEGUN[path].begin()
 
