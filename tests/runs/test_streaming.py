@@ -61,41 +61,14 @@ def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
         assay.score([{"completion": "a"}], SPEC)
 
 
-def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, monkeypatch):
-    texts = [f"b{at}" for at in range(30_000)]
-    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=1000)
-    read, scored, ahead = 0, 0, []
-    frames = parquet._Decoder.frames
-
-    def counted(*args):
-        nonlocal read
-        for frame in frames(*args):
-            read += frame.height
-            ahead.append(read - scored)
-            yield frame
-
-    def slow(completion):
-        nonlocal scored
-        scored += 1
-        return 1.0
-
-    monkeypatch.setattr(parquet._Decoder, "frames", counted)
-    with set_to(piece=1_000):
-        assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
-    assert read == 30_000
-    assert max(ahead) <= 8_000
-
-
-def test_a_row_group_is_handed_on_in_slices_while_its_rows_are_scored(tmp_path, monkeypatch):
-    """Or each thread makes columns, and Python's texts, of a whole row group."""
-    texts = [f"b{at:05}" for at in range(30_000)]
-    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=15_000)
+def _rows_ahead(monkeypatch, owner, source, path):
+    """Score 30,000 rows with a slow function; return by how many those of a source are ahead of it, as each frame comes."""
     handed, scored, ahead = 0, 0, []
-    following = Pace.following
+    frames = getattr(owner, source)
 
     def counted(*args):
         nonlocal handed
-        for frame in following(*args):
+        for frame in frames(*args):
             handed += frame.height
             ahead.append(handed - scored)
             yield frame
@@ -105,12 +78,28 @@ def test_a_row_group_is_handed_on_in_slices_while_its_rows_are_scored(tmp_path, 
         scored += 1
         return 1.0
 
+    monkeypatch.setattr(owner, source, counted)
+    assert assay.score_file(path, assay.Rubric([slow])).rows == 30_000
+    assert handed == 30_000
+    return ahead
+
+
+def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, monkeypatch):
+    texts = [f"b{at}" for at in range(30_000)]
+    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    with set_to(piece=1_000):
+        ahead = _rows_ahead(monkeypatch, parquet._Decoder, "frames", tmp_path / "in.parquet")
+    assert max(ahead) <= 8_000
+
+
+def test_a_row_group_is_handed_on_in_slices_while_its_rows_are_scored(tmp_path, monkeypatch):
+    """Or each thread makes columns, and Python's texts, of a whole row group."""
+    texts = [f"b{at:05}" for at in range(30_000)]
+    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=15_000)
     slice_rows = 500
     size = pl.Series(texts[:slice_rows]).estimated_size()
-    monkeypatch.setattr(Pace, "following", counted)
     monkeypatch.setattr(file_run, "share", lambda _: size)
-    assert assay.score_file(tmp_path / "in.parquet", assay.Rubric([slow])).rows == 30_000
-    assert handed == 30_000
+    ahead = _rows_ahead(monkeypatch, Pace, "following", tmp_path / "in.parquet")
     # each thread scores a slice, one waits for a thread, and one is read
     assert max(ahead) <= (pl.thread_pool_size() + 2) * (slice_rows + 1)
 
