@@ -264,12 +264,13 @@ def in_rows_of(values: pl.Series, results: pl.Series) -> pl.Series:
     if not values.null_count():
         return results.alias(values.name)
     # by index: a method of a series that is an expression, as ``gather`` is, is a query with its set-up
-    return results[positions(values)].alias(values.name)
+    return results[values.alias("value").to_frame().select_seq(_AMONG_PRESENT).to_series()].alias(values.name)
 
 
-def positions(values: pl.Series) -> pl.Series:
-    """Return the index of each value among those that are not null; null for the others."""
-    return values.alias("value").to_frame().select_seq(_AMONG_PRESENT).to_series()
+def positions(kept: pl.Series) -> pl.Series:
+    """Return the index of each row among the kept rows (Boolean, no nulls); null for the others."""
+    number = pl.col("kept").cast(pl.UInt32).cum_sum() - 1
+    return kept.alias("kept").to_frame().select_seq(pl.when("kept").then(number)).to_series()
 
 
 def in_place(rows: pl.DataFrame, size: int) -> pl.DataFrame:

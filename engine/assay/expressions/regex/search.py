@@ -328,7 +328,7 @@ def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "
             schema=_ANSWER,
         )
         if texts.null_count():
-            frame = frame.select_seq(pl.all().gather(positions(texts)))
+            frame = frame.select_seq(pl.all().gather(positions(texts.is_not_null())))
         return frame.to_struct(texts.name)
 
     def build(_: pl.Schema) -> pl.Expr:
