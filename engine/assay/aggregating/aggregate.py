@@ -203,7 +203,8 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; without any, null for errors, else ``""``."""
     checks = [(verifier, label, spec) for verifier, label in _labels(verifiers) for spec in verifier.checks]
     if not errors and len(checks) == 1 and (parts := _line_parts(*checks[0], None, errors=False)) is not None:
-        return pl.concat_str(parts, ignore_nulls=True)  # in one step: to fill nulls would copy all lines once more
+        has_line, prefix, words = parts  # in one step: to fill nulls would copy all lines once more
+        return pl.concat_str(pl.when(has_line).then(prefix), words, ignore_nulls=True)
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
     for verifier, label, spec in checks:
@@ -234,15 +235,16 @@ def _line_exprs(
     if spec.group is not None and not (spec.negate and not errors):
         return _group_exprs(verifier, label, spec, failing, errors=errors)
     if (parts := _line_parts(verifier, label, spec, shown, errors=errors)) is not None:
-        return [pl.concat_str(parts)]
+        has_line, prefix, words = parts  # nothing is joined where no row has a line, as is usual of errors
+        return [pl.when(has_line).then(prefix + words)]
     reason = must_not_hold(spec) if spec.group is not None else one_reason(spec)
     return [pl.when(failing).then(pl.lit(label(spec.id) + reason))] if reason and not errors else []
 
 
 def _line_parts(
     verifier: VerifierSpec, label: _Label, spec: CheckSpec, shown: pl.Expr | None, *, errors: bool
-) -> tuple[pl.Expr, pl.Expr] | None:
-    """Return the prefix of a single check's line, null on rows without the line, and the column of its words; None if all rows have the same."""
+) -> tuple[pl.Expr, pl.Expr, pl.Expr] | None:
+    """Return which rows have a single check's line, its prefix, and the column of its words; None if all rows have the same."""
     if spec.check is None or spec.parts or not (may_err(spec) if errors else one_reason(spec) is None):
         return None
     column = pl.col(error_column(verifier, spec) if errors else reason_column(verifier, spec))
@@ -251,7 +253,7 @@ def _line_parts(
         name = pl.col(own_extra_column(verifier, spec)) + pl.lit(": ")
         prefix = pl.lit(owner) + name if (owner := label("").removesuffix(": ")) else name
     has_line = column != "" if shown is None else (column != "") & shown
-    return pl.when(has_line).then(prefix), column
+    return has_line, prefix, column
 
 
 def _group_exprs(
