@@ -27,6 +27,7 @@ class Thresholds:
         slice: Rows for which texts are lowered together: few, so that memory is reused rather than cleared for each row.
         slice_text: … but as many short ones as take the memory of so many texts with this size, in bytes.
         batch: Rows of a file that are counted and written together.
+        counted_reasons: Minimum distinct reasons of a check in a batch for counting them in columns.
         reward_rows: Rollouts whose arguments are in memory at once for reward functions: few objects, freed early and cheaply.
         terms: Terms added in one expression: Polars' planning time grows with the square of the depth.
         known_metadata: Maximum code points of JSON metadata whose parsed expectations are cached.
@@ -74,6 +75,7 @@ class Thresholds:
     slice: int = 4_096
     slice_text: int = 1_024
     batch: int = 65_536
+    counted_reasons: int = 1_000
     reward_rows: int = 512
     terms: int = 64
     known_metadata: int = 1_000

@@ -1,6 +1,7 @@
 """A run in numbers: they are those of the output, whatever the batches."""
 
 import json
+import random
 from collections import Counter
 
 import polars as pl
@@ -8,7 +9,8 @@ import pytest
 from cases import SPECS, each
 
 import assay
-from assay.scoring.summary import CheckSummary, Summary, top
+from assay.scoring.summary import CheckSummary, Summary, _count, top
+from assay.thresholds import EVER, set_to
 
 SPEC = {
     "id": "v",
@@ -158,6 +160,26 @@ def test_reasons_are_counted_by_template_however_many_there_are(monkeypatch):
     assert (first["template"], first["rows"]) == ("the number is …, expected …", 90)
     assert {example["rows"] for example in first["examples"]} == {10}
     assert (second["rows"], second["examples"]) == (1, [])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_reasons_are_counted_as_few_are(monkeypatch, seed):
+    monkeypatch.setattr("assay.scoring.summary._REASONS_KEPT", 20)
+    rng = random.Random(seed)
+    words = [
+        *("a", 'is "b"', "c is 1", "", "é", "has 2 and 3"),
+        *(f'"{at}" is {at % 7} {"xyz"[at % 3]}' for at in range(30)),
+    ]
+    columns, by_python = Counter(), Counter()
+    for rows in (1, 7, 40, 200, 200, 5):
+        drawn = pl.Series(
+            [rng.choice([*words, None, f"new {rng.choice('pqrstuvw')}{rng.randrange(99)}"]) for _ in range(rows)]
+        )
+        for counts, least in ((columns, 0), (by_python, EVER)):
+            with set_to(counted_reasons=least):
+                _count(counts, drawn)
+    assert len(columns) > 20
+    assert columns == by_python
 
 
 def test_rewards_whose_sum_no_float_holds_have_no_mean_and_end_no_run(tmp_path):

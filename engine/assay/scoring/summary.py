@@ -19,7 +19,7 @@ from assay.aggregating.columns import (
 )
 from assay.aggregating.outcomes import OUTCOMES
 from assay.aggregating.pipeline import may_err
-from assay.aggregating.templates import templates
+from assay.aggregating.templates import template_expr, templates
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import clipped, counted, top
@@ -27,6 +27,7 @@ from assay.frozen import frozen
 from assay.names import FUNCTION, NATIVE, OUTCOME
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.system.quantities import RowLimit
+from assay.thresholds import THRESHOLDS
 from assay.writing.documents import Document, Lines, Table, with_names
 from assay.writing.notebooks import Displayed
 from assay.writing.numbers import count, interval, number, percent, speed
@@ -504,13 +505,28 @@ def _without_task(reasons: pl.Series) -> int:
     return int(reasons.to_frame("why").select(no_task_expr("why").sum()).item()) if len(reasons) else 0
 
 
-def _add(counts: Counter[str], more: Counter[str]) -> None:
+def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
     rest: Counter[str] = Counter()
     for reason, rows in more.items():
         (counts if reason in counts or len(counts) < _REASONS_KEPT else rest)[reason] += rows
     for words, rows in zip(templates(rest), rest.values(), strict=True) if rest else ():
         if words in counts or len(counts) < 2 * _REASONS_KEPT:
             counts[words] += rows
+
+
+def _add_many(counts: Counter[str], found: pl.DataFrame) -> None:
+    """``_add`` of many reasons at once, each with its number of rows."""
+    reason = pl.col("reason")
+
+    def known() -> pl.Expr:
+        return reason.is_in(pl.Series([*counts], dtype=pl.String).implode())
+
+    is_known = found.select(known()).to_series()
+    new, room = found.filter(~is_known), max(0, _REASONS_KEPT - len(counts))
+    counts.update(dict(pl.concat([found.filter(is_known), new.head(room)]).iter_rows()))
+    kinds = new.slice(room).group_by(template_expr(reason), maintain_order=True).agg(pl.col("rows").sum())
+    counts.update(dict(kinds.filter(known()).iter_rows()))
+    counts.update(dict(kinds.filter(~known()).head(max(0, 2 * _REASONS_KEPT - len(counts))).iter_rows()))
 
 
 def _times(rows: int, reason: str) -> str:
@@ -564,5 +580,11 @@ def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, 
 
 def _count(counts: Counter[str], reasons: pl.Series) -> None:
     reasons = reasons.drop_nulls()
-    if len(reasons):
-        _add(counts, Counter(dict(reasons.value_counts(name="rows").iter_rows())))
+    if not len(reasons):
+        return
+    # in order, so that the same reasons of too many are kept in all runs
+    found = reasons.to_frame("reason").group_by("reason", maintain_order=True).len(name="rows")
+    if found.height < THRESHOLDS.counted_reasons:
+        _add(counts, dict(found.iter_rows()))
+    else:
+        _add_many(counts, found)
