@@ -465,6 +465,31 @@ def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, desk):
     assert [(one.name, one.read_bytes()) for one in folder.iterdir()] == [("out.parquet", OLD)]
 
 
+@pytest.mark.parametrize(
+    ("raised", "heard", "code"),
+    [("KeyboardInterrupt", False, 130), ("SystemExit(143)", False, 143), ("KeyboardInterrupt", True, 0)],
+)
+def test_an_interrupt_that_falls_into_a_callback_ends_the_command(raised, heard, code):
+    program = f"""
+import sys, weakref
+from assay.cli import main
+from assay.system import signals
+class Lost: pass
+def falls(_): raise {raised}
+def work():
+    lost = Lost()
+    watched = weakref.ref(lost, falls)
+    del lost
+    print("went on")
+main.app = work
+if {heard}: signals._HEARD.append(None)
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, env=ENV, capture_output=True, text=True)
+    said = ("went on\n", "") if heard else ("", "interrupted; nothing was written\n")
+    assert (done.returncode, done.stdout, done.stderr) == (code, *said)
+
+
 @pytest.mark.parametrize("attempt", range(sized(3, 1)))
 def test_a_run_stopped_half_way_exits_with_3(big, attempt):
     with start("score", *big, "--out", f"{attempt}.parquet", "--max-errors", "5") as child:

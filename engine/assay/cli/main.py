@@ -16,7 +16,7 @@ from typing import Any
 from assay.cli.app import app, say, to_stderr
 from assay.errors import printable
 from assay.system.processes import open_standard_streams, return_memory_soon, silence
-from assay.system.signals import CLEANUPS, EXIT_MESSAGES, FORCE_EXIT, ForceExit
+from assay.system.signals import CLEANUPS, EXIT_MESSAGES, FORCE_EXIT, ForceExit, is_listening
 from assay.system.stdout import open_streams
 
 __all__ = ["app", "main"]
@@ -56,8 +56,20 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _take(lost: "sys.UnraisableHookArgs") -> None:
+    """Take an exception that Python would ignore: a signal may arrive in a callback, of an import for example."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt | SystemExit):
+        sys.__unraisablehook__(lost)
+    elif not is_listening():  # else the run has heard the signal
+        with contextlib.suppress(OSError):
+            os.write(2, b"interrupted; nothing was written\n")
+        _clean_up()
+        os._exit(int(lost.exc_value.code or 0) if isinstance(lost.exc_value, SystemExit) else 128 + signal.SIGINT)
+
+
 def main() -> None:
     """Run the ``assay`` command."""
+    sys.unraisablehook = _take
     return_memory_soon()
     gc.disable()  # until a command has imported its modules: to look for garbage among them takes a tenth of a short run
     open_standard_streams()

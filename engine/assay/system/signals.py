@@ -89,6 +89,11 @@ def signalled() -> bool:
     return _HEARD[-1].wait(_NOTICE)
 
 
+def is_listening() -> bool:
+    """Return whether a run in the main thread learns of each signal."""
+    return bool(_HEARD)
+
+
 @contextlib.contextmanager
 def _listening(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
