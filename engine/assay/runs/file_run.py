@@ -5,8 +5,8 @@ name of a file counts for nothing.
 """
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -82,6 +82,17 @@ def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
     return pl.Schema({name: scored[name] for name in plan.columns})
 
 
+@contextmanager
+def paced(piece: int, read: Files | None) -> Iterator[int]:
+    """Process about ``piece`` rows at a time, fewer if they are long, and keep the reader near; the value is how many to write together."""
+    if read is None:
+        with in_pieces(piece):
+            yield THRESHOLDS.batch
+    else:
+        with in_pieces(read.at_once(piece)), read.pace.kept(share(read.memory_limit)):
+            yield read.at_once(THRESHOLDS.batch, anywhere=True)
+
+
 def stream(
     plan: Plan,
     frame: pl.LazyFrame,
@@ -91,10 +102,7 @@ def stream(
     read: Files | None = None,
 ) -> None:
     """Score a frame batch by batch; call ``done`` after a batch is counted and before it is written."""
-    piece = read.at_once(plan.piece) if read else plan.piece
-    together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
-    kept = read.pace.kept(share(read.memory_limit)) if read else nullcontext()
-    with in_pieces(piece), kept:
+    with paced(plan.piece, read) as together:
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
             if done is not None:

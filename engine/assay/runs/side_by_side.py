@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from assay.compiling.columns import reading_for
-from assay.compiling.plan import Plan, in_pieces
+from assay.compiling.plan import Plan
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.expressions.shared_columns import exactly
@@ -17,10 +17,10 @@ from assay.loading.formats.reading import batches
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN
 from assay.options import ScoreOptions, settle
+from assay.runs.file_run import paced
 from assay.scoring.in_memory import engine_errors, prepare, tell
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file
-from assay.thresholds import THRESHOLDS
 from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.writers import open_writer
 
@@ -82,11 +82,11 @@ def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
         piece = min(plan.piece for plan in plans)
         with (
             closing_checks(verifiers),
-            in_pieces(piece),
+            paced(piece, source.read) as together,
             open_writer(path, frame.collect_schema(), alone=False) as writer,
         ):
             assert writer is not None  # noqa: S101  (there is a path)
-            for batch in batches(frame, THRESHOLDS.batch):
+            for batch in batches(frame, together):
                 writer.write(batch)
             unchanged(source.inputs)
             writer.close({})
