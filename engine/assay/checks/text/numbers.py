@@ -11,7 +11,7 @@ from assay.checks.base import ANSWER_STEPS, Columns, Example, GoldCompared, Gold
 from assay.checks.bounds import Bound, BoundedCheck
 from assay.errors import quoted
 from assay.expressions.pairs import quoted_expr
-from assay.expressions.shared_columns import SharedColumn, rowwise, text
+from assay.expressions.shared_columns import SharedColumn, among, rowwise, text
 from assay.steps.base import Step
 from assay.steps.numbers import NumberStep, NumberStepParams, gold_number, gold_numbers, number_value, number_values
 from assay.values.params import Params, UnfitValueError
@@ -43,6 +43,8 @@ def _plain(value: float) -> str:
 
 _WHOLE = 1e15
 """Whole numbers below it are shown without an exponent."""
+_AS_SHOWN = r"\A(?:0|-?[1-9][0-9]{0,14})\z"
+"""A text that is what ``_plain`` makes of its number."""
 
 
 class NumberParams(Params):
@@ -108,17 +110,33 @@ class Number(GoldCompared):
     def shown(self) -> str:
         return self._shown(self.params.value)
 
-    def _shown(self, value: float | str) -> str:
+    @property
+    def _within(self) -> str:
         tolerances = (("relTol", self.params.rel_tol), ("absTol", self.params.abs_tol))
         within = ", ".join(f"{name} {_plain(float(value))}" for name, value in tolerances if value)
-        return _plain(_finite(value)) + (f" ({within})" if within else "")
+        return f" ({within})" if within else ""
+
+    def _shown(self, value: float | str) -> str:
+        return _plain(_finite(value)) + self._within
+
+    def _shown_column(self, golds: pl.Series) -> pl.Series:
+        others = golds.str.contains(_AS_SHOWN).not_()
+        by_python = rowwise(pl.col("gold"), self._shown, pl.String, distinct=True)
+        return among(
+            golds + self._within,
+            others,
+            golds,
+            lambda texts: texts.to_frame("gold").select_seq(by_python).to_series(),
+        )
 
     def reason(self, row: Row) -> str:
         return _expected(row["completion"], self.shown)
 
     def compare(self, gold: Any) -> Columns:
         is_column = isinstance(gold, pl.Expr)
-        shown = rowwise(gold, self._shown, pl.String, distinct=True) if is_column else pl.lit(self.shown)
+        shown = (
+            gold.map_batches(self._shown_column, pl.String, is_elementwise=True) if is_column else pl.lit(self.shown)
+        )
         return Columns(self.score_expr(gold), _expected_expr(shown))
 
     def usable(self, golds: pl.Expr) -> pl.Expr | None:
