@@ -23,6 +23,7 @@ from assay._version import __version__
 from assay.errors import AssayError, AssayWarning, path_text, printable, shown_path
 from assay.frozen import frozen
 from assay.options import OWN, PANELS, Option, flag_of, options_of, signature_with
+from assay.system.processes import sleeping_threads
 from assay.system.redaction import redacted_command
 from assay.system.signals import Stopped
 from assay.system.stdout import open_console, write_data
@@ -387,19 +388,10 @@ def _internal_errors() -> tuple[type[BaseException], ...]:
     return PanicException, MemoryError
 
 
-_BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
-
-
 def _import_all(modules: Sequence[str]) -> None:
-    # By default each thread of OpenBLAS spins for some 30 ms when numpy, which pyarrow imports, is loaded: a tenth of a short run.
-    if is_ours := _BLAS_TIMEOUT not in os.environ:
-        os.environ[_BLAS_TIMEOUT] = "4"  # 2 ** 4 cycles, the minimum
-    try:
+    with sleeping_threads():
         for module in modules:
             importlib.import_module(module)
-    finally:
-        if is_ours:
-            del os.environ[_BLAS_TIMEOUT]  # child processes decide for themselves
     if not gc.isenabled():
         gc.freeze()  # no looking for garbage among what the imports made
         gc.enable()

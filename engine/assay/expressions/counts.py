@@ -10,6 +10,7 @@ from assay.expressions.json import loads
 from assay.expressions.shared_columns import in_lists, in_rows_of, nulls, rowwise
 from assay.expressions.text import WHITESPACE, as_class, in_slices, is_ascii, strip_expr, stripped
 from assay.frozen import frozen
+from assay.system.arrow import pa
 
 Kind = Callable[[pl.Series], pl.Series]
 """Takes bytes (UInt8) and returns which are of a kind."""
@@ -51,8 +52,6 @@ def _count(kind: Kind, columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _bytes_of(texts: pl.Series) -> pl.Series:
-    import pyarrow as pa  # slow to import
-
     data = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()[2]
     size = 0 if data is None else data.size
     return pl.Series(pa.Array.from_buffers(pa.uint8(), size, [None, data]), dtype=pl.UInt8)

@@ -15,6 +15,7 @@ import polars.selectors as cs
 from assay.calls.limits import is_user_error
 from assay.frozen import frozen
 from assay.names import HIDDEN, TEXT
+from assay.system.arrow import pa
 from assay.thresholds import THRESHOLDS
 
 
@@ -288,8 +289,6 @@ def first_of_each(scores: pl.Series, sizes: pl.Series, *, lowest: bool) -> pl.Se
 
 def in_lists(values: pl.Series, sizes: pl.Series) -> pl.Series:
     """Return a column of lists: each takes the next values."""
-    import pyarrow as pa  # slow to import
-
     offsets = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cum_sum().cast(pl.Int64)], rechunk=True)
     array = values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     return pl.Series(pa.LargeListArray.from_arrays(offsets.to_arrow(), array))

@@ -19,6 +19,7 @@ import polars as pl
 
 from assay.errors import encodable
 from assay.expressions.shared_columns import SharedColumn, among, in_rows_of, is_small, nulls, rowwise, text
+from assay.system.arrow import pa, pc
 from assay.thresholds import THRESHOLDS
 
 WHITESPACE = (
@@ -114,8 +115,6 @@ def _lowered_to(code: str) -> str:
 
 def ascii_lower(series: pl.Series) -> pl.Series:
     """Lower the ASCII letters of a String column only."""
-    import pyarrow.compute as pc  # slow to import
-
     lowered = pc.ascii_lower(series.to_arrow(compat_level=pl.CompatLevel.oldest()))
     return pl.Series(series.name, lowered, dtype=pl.String)
 
@@ -169,9 +168,6 @@ def lower_rows(values: pl.Series, fully: pl.Series | None = None) -> pl.Series:
 
 def recased(values: pl.Series, form: Callable[[str], str], fully: pl.Series | None = None) -> pl.Series:
     """Return ``form`` of texts; if only some rows take it ``fully``, that of the ASCII letters of the others."""
-    import pyarrow as pa  # slow to import
-    import pyarrow.compute as pc
-
     of_ascii = pc.ascii_upper if form is str.upper else pc.ascii_lower
     array = of_ascii(values.to_arrow(compat_level=pl.CompatLevel.oldest()))
     results = pl.Series(values.name, array, dtype=pl.String)

@@ -8,23 +8,28 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["buffers", "file_errors", "pa", "pq"]
+from assay.system.processes import sleeping_threads
+
+__all__ = ["buffers", "file_errors", "pa", "pc", "pq"]
 
 
 class _Lazy(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
+        with nullcontext() if self.__name__ in sys.modules else sleeping_threads():
+            return getattr(importlib.import_module(self.__name__), name)
 
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 else:
-    pa, pq = _Lazy("pyarrow"), _Lazy("pyarrow.parquet")
+    pa, pc, pq = map(_Lazy, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
 
 
 def file_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:

@@ -166,6 +166,23 @@ def return_memory_soon() -> None:
     os.environ.setdefault(_ALLOCATOR, f"narenas:{arenas},dirty_decay_ms:500,muzzy_decay_ms:0,oversize_threshold:0")
 
 
+@contextlib.contextmanager
+def sleeping_threads() -> Iterator[None]:
+    """Let the threads of OpenBLAS sleep while they wait, unless the user decides, if numpy is imported here; pyarrow does.
+
+    By default each of them spins for some 30 ms when numpy is loaded: a tenth of a short run.
+    """
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "4"  # 2 ** 4 cycles, the minimum
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)  # a user's code and child processes decide for themselves
+
+
 def keeps_memory() -> bool:
     """Return whether Polars may keep much freed memory."""
     return _ALLOCATOR not in os.environ

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import InputError, printable
-from assay.system.arrow import file_errors, pa
+from assay.system.arrow import file_errors, pa, pc
 
 _DIGITS = 38
 """Digits of a decimal in Polars."""
@@ -128,8 +128,6 @@ def _problem(field: "pa.Field", error: object) -> str:
 
 def _converted(column: "pa.ChunkedArray", target: Any) -> "pa.ChunkedArray":
     if pa.types.is_run_end_encoded(column.type):
-        import pyarrow.compute as pc  # slow to import, and few tables need it
-
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if isinstance(column.type, pa.BaseExtensionType) and not isinstance(column.type, pa.Bool8Type):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)

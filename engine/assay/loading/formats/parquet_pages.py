@@ -9,7 +9,7 @@ from typing import IO, Any
 from assay.errors import shown_path
 from assay.loading.formats.parquet_footer import read_struct
 from assay.loading.formats.reading import HARMLESS
-from assay.system.arrow import file_errors, pa, pq
+from assay.system.arrow import file_errors, pa, pc, pq
 from assay.system.special_files import engine_path
 
 _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
@@ -103,8 +103,6 @@ def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collect
 
 
 def _longest(path: Path, group: int, name: str) -> int:
-    import pyarrow.compute as pc  # slow to import, and few files need it
-
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=[name]) as source:
         for batch in source.iter_batches(1, row_groups=[group], columns=[name], use_threads=False):
             column = batch.column(0)
