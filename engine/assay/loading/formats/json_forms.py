@@ -36,10 +36,8 @@ _ELEMENTS: dict[Any, str] = {
 }
 _KEY_ENDS = rf'"{_GAP}:'
 _TEXT_LIKE_KEY_ENDS = rf'\\"{_GAP}:'
-_BACKSLASHED = (
-    rf'\\\\"{_GAP}:',
-    rf'[^\\](?:\\\\)+"{_GAP}:',
-)  # the first is cheap, and tells whether to search for the second
+_BACKSLASHED = rf'\\{{2,}}"{_GAP}:'
+"""Of an even number of them, none escapes the quote: what looks like a key within a string may be one."""
 _ESCAPED = r"\\u[dD][89a-fA-F]"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
@@ -75,31 +73,34 @@ class Forms:
             return None
         try:
             text = pl.DataFrame({"text": pl.Series([data], dtype=pl.Binary)}).select(pl.col("text").cast(pl.String))
-            expected = self._count_values(text)
-            if expected is None:
+            counts = self._count_values(text)
+            if counts is None:
                 return None
             frame = parse(data, self.schema)
         except PolarsError:  # not UTF-8, not JSON, or not of these types
             return None
-        lines = data.count(b"\n") + (not data.endswith(b"\n"))
-        return frame if frame.height == lines and _present(frame) == expected else None
+        lines, values = counts
+        lines += not data.endswith(b"\n")
+        return frame if frame.height == lines and _present(frame) == values else None
 
-    def _count_values(self, text: pl.DataFrame) -> int | None:
+    def _count_values(self, text: pl.DataFrame) -> tuple[int, int] | None:
+        """Return how many line breaks and values there are; None if the patterns cannot tell."""
         line = pl.col("text").str
-        keys, in_strings, values, backslashed, escaped = text.select(
+        breaks, keys, in_strings, values, backslashed, escaped = text.select(
+            line.count_matches("\n", literal=True).alias("breaks"),
             line.count_matches(_KEY_ENDS).alias("keys"),
             line.count_matches(_TEXT_LIKE_KEY_ENDS).alias("inside"),
             line.count_matches(self._values).alias("values"),
-            line.contains(_BACKSLASHED[0]).alias("backslashed"),
+            line.extract_all(_BACKSLASHED).alias("backslashed"),
             line.contains(_ESCAPED).alias("escaped"),
         ).row(0)
-        if (backslashed and _holds(text, [_BACKSLASHED[1]])) or (escaped and not _in_pairs(text)):
+        if any(run.count("\\") % 2 == 0 for run in backslashed) or (escaped and not _in_pairs(text)):
             return None
         if keys - in_strings > values:
             nulls = text.select(line.count_matches(self._nulls)).item()
             if keys - in_strings != values + nulls or self._may_repeat(text):
                 return None
-        return values if keys - in_strings >= values else None
+        return (breaks, values) if keys - in_strings >= values else None
 
     def _may_repeat(self, text: pl.DataFrame) -> bool:
         tests = [pl.col("text").str.contains(f'"{key}"{_GAP}:{_GAP}null').alias(str(at)) for at, key in self._numbered]

@@ -5,9 +5,11 @@ import contextlib
 import io
 import json
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -33,6 +35,9 @@ _ANY_RATIO = 1 << 20
 
 _COPIES = 4
 """Shares of the memory for rows that a document takes: its bytes, those of its lines, and twice that for frames and places."""
+
+_HELD = 8
+"""Sizes of a piece that looking through it takes: its bytes, its text, and its rows."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -483,7 +488,8 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
     small_chunk = FEW if len(files) > MANY else 0
     sources: list[LineSource] = []
     seen = 0
-    with ThreadPoolExecutor(1, "assay-jsonl") as pool:
+    at_once = max(1, min(pl.thread_pool_size(), room(reading.memory_limit) // (_HELD * max(1, THRESHOLDS.chunk))))
+    with ThreadPoolExecutor(at_once, "assay-jsonl") as pool:
         try:
             for path, name in files:
                 sources.append(LineSource.of(path, name, reading))
@@ -491,7 +497,7 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
             for source in sources:
                 name, offset = source.name, 0
                 survey = _Survey(source, reading, columns, forms, small_chunk)
-                for offset in survey.run(pool):
+                for offset in survey.run(pool, at_once):
                     looked_through(seen + offset, total)
                 forms = survey.forms
                 seen += offset
@@ -504,6 +510,10 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
         others = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         raise InputError(f"{files[0][1]}{others}: {error.fact}", error.hint) from None
     return [survey.file(schema) for survey in surveys]
+
+
+_ReadAhead = Future[pl.DataFrame | None] | None
+"""A piece that is being read with the forms of those before it."""
 
 
 class _Survey:
@@ -522,15 +532,22 @@ class _Survey:
         if source.stamp[0] == 0:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
 
-    def run(self, pool: ThreadPoolExecutor) -> Iterator[int]:
+    def run(self, pool: ThreadPoolExecutor, at_once: int) -> Iterator[int]:
         """Look through the file; yield how many bytes have been looked through."""
         with self._source.open(lambda document: setattr(self, "_document", document)) as read:
             pieces = cut(read, self._reading.max_line)
-            next_piece = pool.submit(next, pieces, None)
-            while (piece := next_piece.result()) is not None:
-                next_piece = pool.submit(next, pieces, None)
+            pending: deque[tuple[Piece, Forms, _ReadAhead]] = deque()
+            while True:
+                for piece in islice(pieces, at_once + 1 - len(pending)):
+                    # the forms of a file are mostly those of its first lines
+                    is_large = self._is_plain(piece) and len(piece.data) > THRESHOLDS.first_chunk
+                    ahead = pool.submit(self.forms.read, piece.data) if is_large else None
+                    pending.append((piece, self.forms, ahead))
+                if not pending:
+                    break
+                piece, forms, ahead = pending.popleft()
                 self._head = self._head or piece.data[:_HEAD]
-                self._survey_piece(piece)
+                self._survey_piece(piece, ahead if forms is self.forms else None)
                 yield self._offset
         if (error := self._other_kind()) is not None:
             raise error
@@ -549,29 +566,31 @@ class _Survey:
         opened = JsonlFile(source.path, schema, tuple(units), source, self._columns, chunks)
         return replace(opened, bad=tuple(self._bad), notes=notes)
 
-    def _survey_piece(self, piece: Piece) -> None:
-        data, rows_before, forms = piece.data, self._rows, None
-        is_plain = self._reading.reshape is None and len(data) <= self._reading.max_line
+    def _is_plain(self, piece: Piece) -> bool:
+        """Whether Polars may read a piece, if its lines have the known forms."""
+        size = len(piece.data) if piece.whole and self._reading.reshape is None else 0
+        return self._small_chunk < size <= self._reading.max_line
+
+    def _survey_piece(self, piece: Piece, ahead: _ReadAhead) -> None:
+        rows_before, lines, forms, is_plain = self._rows, 0, None, self._is_plain(piece)
         if not piece.whole:
-            self._add_bad(self._line, 0, data, too_long(self._reading.max_line))
-        elif len(data) <= self._small_chunk:
-            self._read(data)
-        elif is_plain and self._is_read_by_engine(data):
-            forms = self.forms
-        elif self._read(data) and is_plain:
+            self._add_bad(self._line, 0, piece.data, too_long(self._reading.max_line))
+        elif is_plain and self._is_read_by_engine(piece, ahead):
+            forms, lines = self.forms, self._rows - rows_before
+        elif self._read(piece.data) and is_plain:
             schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()}
             if schema != self.forms.all_types:
                 exact = (self._reading.mapping.get(name, name) for name in (*GOLD_COLUMNS, *self._reading.exact))
                 self.forms = Forms(schema, [*exact])
-                forms = self.forms if self.forms.read(data) is not None else None
+                forms = self.forms if self.forms.read(piece.data) is not None else None
         chunk = Chunk(self._offset, piece.length, self._line, self._rows - rows_before, None, piece.whole)
         self._chunks.append((chunk, forms))
         self._offset += piece.length
-        self._line += data.count(b"\n") or 1
+        self._line += lines or piece.data.count(b"\n") or 1
 
-    def _is_read_by_engine(self, data: bytes) -> bool:
+    def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
         """Whether Polars can read the lines because all have the known forms; only the range of integers can be new then."""
-        frame = self.forms.read(data)
+        frame = self.forms.read(piece.data) if ahead is None else ahead.result()
         if frame is None:
             return False
         for integers in frame.select(pl.col(pl.Int64)):
