@@ -7,6 +7,7 @@ import pytest
 
 from harness.comparing import MAY_DIFFER, absent, differences, verdicts
 from harness.generate import ABSENT, GROUP, ROWS, real_rollouts
+from harness.lines import FORMS, in_lines
 from harness.process import Race, contender, launch
 from harness.table import Line, at_least, at_most, line, per_row
 
@@ -20,6 +21,7 @@ FILES = {
     "a plain loop": "file_loop",
     "a plain loop, with reasons": "file_loop_reasons",
 }
+LINES = {"the floor": "lines_floor", ASSAY: "file_assay", "a plain loop": "lines_loop"}
 IN_MEMORY = {
     "Assay's plan": ("columns", min(ROWS, 200_000)),
     "a plain loop": ("plain_loop", min(ROWS, 20_000)),
@@ -92,6 +94,31 @@ def test_row_groups(group, table):
     goal = at_most(took / race.seconds("the floor"), 2.0)
     what = f"ten checks, file to file, {ROWS:,} rows, by row groups"
     table.append(line(what, shown, per_row(took, ROWS), per_row(cpu, ROWS), **ratios, goal=goal))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_json_lines(rollouts, form, table):
+    """The same texts as most rollouts come: Assay looks through the lines for what a scan takes on trust, then reads them."""
+    rows = min(ROWS, 200_000)
+    path = in_lines(rollouts, form, rows)
+    launch(contender("file_assay", rollouts))
+    wanted = verdicts("file_assay", rows)
+    race = Race({name: contender(module, path) for name, module in LINES.items()}, turns=TURNS)
+    for name in (ASSAY, "a plain loop"):
+        assert not differences(verdicts(LINES[name]), wanted).any(), name
+    floor, ours = race.seconds("the floor"), race.seconds(ASSAY)
+    for name in race.commands:
+        took, cpu = race.seconds(name), race.cpu(name)
+        ratio = (took / ours, "assay") if name == "a plain loop" else (took / floor, "the floor")
+        table.append(
+            line(
+                f"ten checks, JSON lines of {form}, {rows:,} rows",
+                name,
+                per_row(took, rows),
+                per_row(cpu, rows),
+                ratio=ratio,
+            )
+        )
 
 
 def test_in_memory(rollouts, table):

@@ -41,6 +41,7 @@ STAGES = ROOT / "benchmarks" / "stages.md"
 TABLES = {
     "docs/performance/files.md": (
         "ten checks, file to file",
+        "ten checks, JSON lines",
         "20 drawn specs",
         "peak of memory",
         "ten checks, 250,000 rows",
