@@ -204,7 +204,7 @@ def cut(read: Callable[[int], bytes], max_line: int) -> Iterator[Piece]:
                 yield long_line
                 pieces, pending = [block], len(block)
         else:
-            data = b"".join([*pieces, block[:end]])
+            data = b"".join([*pieces, memoryview(block)[:end]])
             yield Piece(data, len(data))
             pieces, pending = [block[end:]], len(block) - end
         size = max(1, THRESHOLDS.chunk)
