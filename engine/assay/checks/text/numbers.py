@@ -43,8 +43,8 @@ def _plain(value: float) -> str:
 
 _WHOLE = 1e15
 """Whole numbers below it are shown without an exponent."""
-_AS_SHOWN = r"\A(?:0|-?[1-9][0-9]{0,14})\z"
-"""A text that is what ``_plain`` makes of its number."""
+_AS_SHOWN = r"\A(?:0|-?(?:[1-9][0-9]{0,14}|[1-9][0-9]{0,8}\.[0-9]{0,5}[1-9]|0\.[0-9]{0,3}[1-9]))\z"
+"""A text that is what ``_plain`` makes of its number: of at most 15 digits, which a float keeps, and without an exponent."""
 
 
 class NumberParams(Params):
