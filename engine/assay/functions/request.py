@@ -17,7 +17,7 @@ import polars as pl
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.json import FLAT_OBJECT, loads, mended
 from assay.expressions.mixed import JSON, untyped
-from assay.expressions.shared_columns import SharedColumn, field_of, is_small, once, positions, rowwise
+from assay.expressions.shared_columns import SharedColumn, distinct_rows, field_of, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
 from assay.frozen import frozen
 from assay.names import EXPECTED, FN_NAME, GOLD_COLUMNS, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
@@ -225,11 +225,18 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
     return frame.select_seq(pl.when(pl.col("read").is_not_null()).then(filled)).to_series()
 
 
-def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
-    verifiers = [struct_of(read_verifier(text, default)) for text in texts.to_list()]
+def _read_structs(structs: pl.Series, default: str) -> pl.Series:
+    if is_small(structs):
+        return _read_in_python(structs, default)
+    distinct, which = distinct_rows(structs)  # the rows of a task have the same
+    return _read_in_python(distinct, default).gather(which)
+
+
+def _read_in_python(verifiers: pl.Series, default: str) -> pl.Series:
+    read = [struct_of(read_verifier(verifier, default)) for verifier in verifiers.to_list()]
     # field by field: Polars takes five times as long for a list of mappings
     fields = ROW_VERIFIER.to_schema()
-    return pl.DataFrame({name: [row[name] for row in verifiers] for name in fields}, schema=fields).to_struct()
+    return pl.DataFrame({name: [row[name] for row in read] for name in fields}, schema=fields).to_struct(verifiers.name)
 
 
 def _from_fields(fields: Mapping[str, tuple[pl.Expr, Any]], default: str) -> pl.Expr:
@@ -242,7 +249,7 @@ def _from_fields(fields: Mapping[str, tuple[pl.Expr, Any]], default: str) -> pl.
     if not (texts and (is_text or is_list) and _is_safe(fields.get(PARAMS, absent)[1])):
         # NOTE: numbers too, because Polars formats a float differently from Python
         whole = pl.struct(values.alias(own_name) for own_name, (values, _) in fields.items())
-        return rowwise(whole, lambda value: struct_of(read_verifier(value, default)), ROW_VERIFIER)
+        return whole.map_batches(partial(_read_structs, default=default), ROW_VERIFIER, is_elementwise=True)
     row_params = _ROW_PARAMS.col
     own_name = fn[0].cast(pl.String)
     fn_name = pl.when(strip_expr(own_name) != "").then(own_name).otherwise(pl.lit(default))
