@@ -515,18 +515,19 @@ def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
 
 
 def _add_many(counts: Counter[str], found: pl.DataFrame) -> None:
-    """``_add`` of many reasons at once, each with its number of rows."""
+    """``_add`` of many reasons at once, each with its number of rows: in columns, for less than half the time."""
     reason = pl.col("reason")
 
-    def known() -> pl.Expr:
-        return reason.is_in(pl.Series([*counts], dtype=pl.String).implode())
+    def rest(found: pl.DataFrame, most: int) -> pl.DataFrame:
+        """Add the known reasons, and new ones up to a number of all; return the others."""
+        is_known = found.select(reason.is_in(pl.Series([*counts], dtype=pl.String).implode())).to_series()
+        new, room = found.filter(~is_known), max(0, most - len(counts))
+        counts.update(dict(pl.concat([found.filter(is_known), new.head(room)]).iter_rows()))
+        return new.slice(room)
 
-    is_known = found.select(known()).to_series()
-    new, room = found.filter(~is_known), max(0, _REASONS_KEPT - len(counts))
-    counts.update(dict(pl.concat([found.filter(is_known), new.head(room)]).iter_rows()))
-    kinds = new.slice(room).group_by(template_expr(reason), maintain_order=True).agg(pl.col("rows").sum())
-    counts.update(dict(kinds.filter(known()).iter_rows()))
-    counts.update(dict(kinds.filter(~known()).head(max(0, 2 * _REASONS_KEPT - len(counts))).iter_rows()))
+    others = rest(found, _REASONS_KEPT)
+    kinds = others.group_by(template_expr(reason), maintain_order=True).agg(pl.col("rows").sum())
+    rest(kinds, 2 * _REASONS_KEPT)
 
 
 def _times(rows: int, reason: str) -> str:
