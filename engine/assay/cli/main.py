@@ -61,7 +61,7 @@ def _take(lost: "sys.UnraisableHookArgs") -> None:
     if not isinstance(lost.exc_value, KeyboardInterrupt | SystemExit):
         sys.__unraisablehook__(lost)
     elif not is_listening():  # else the run has heard the signal
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # not by rich, which may be what is being imported
             os.write(2, b"interrupted; nothing was written\n")
         _clean_up()
         os._exit(int(lost.exc_value.code or 0) if isinstance(lost.exc_value, SystemExit) else 128 + signal.SIGINT)

@@ -120,10 +120,10 @@ class Number(GoldCompared):
         return _plain(_finite(value)) + self._within
 
     def _shown_column(self, golds: pl.Series) -> pl.Series:
-        others = golds.str.contains(_AS_SHOWN).not_()
+        others, within = golds.str.contains(_AS_SHOWN).not_(), self._within
         by_python = rowwise(pl.col("gold"), self._shown, pl.String, distinct=True)
         return among(
-            golds + self._within,
+            golds + within if within else golds,  # to add nothing copies all
             others,
             golds,
             lambda texts: texts.to_frame("gold").select_seq(by_python).to_series(),
