@@ -5,14 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
-from contenders import plain_loop
+from contenders.file_loop import prepare
+
+__all__ = ["prepare", "run"]
 
 ROWS = 50_000
-
-
-def prepare(spec, files):
-    del files
-    return lambda frame: plain_loop.run(plain_loop.prepare(spec, frame), frame)
 
 
 def run(loop, files):

@@ -49,9 +49,9 @@ _EDITION = zlib.crc32(b"".join(Path(__file__).with_name(f"{name}.py").read_bytes
 """Changes with the code that makes the files, so that no file outlives it."""
 
 
-def kept(name: str, make: Callable[[Path], object]) -> Path:
+def kept(name: str, make: Callable[[Path], object], ending: str = "parquet") -> Path:
     """Return a file of the cache by its name, made where it is not there."""
-    path = CACHE / f"{name}-{_EDITION:08x}.parquet"
+    path = CACHE / f"{name}-{_EDITION:08x}.{ending}"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")

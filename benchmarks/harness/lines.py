@@ -1,11 +1,10 @@
 """The rollouts of a parquet file in JSON lines: completions, or chats of two messages."""
 
-import os
 from pathlib import Path
 
 import polars as pl
 
-from harness.generate import CACHE
+from harness.generate import kept
 
 __all__ = ["FORMS", "in_lines"]
 
@@ -17,9 +16,5 @@ FORMS = {"completions": pl.col("completion"), "chats": _CHAT.alias("messages")}
 
 def in_lines(rollouts: Path, form: str, rows: int) -> Path:
     """Return a file of JSON lines with the first rows, made where it is not there."""
-    path = CACHE / f"{rollouts.stem}-{rows}-{form}.jsonl"
-    if not path.exists():
-        draft = path.with_suffix(f".{os.getpid()}")
-        pl.read_parquet(rollouts, n_rows=rows).select("id", FORMS[form]).write_ndjson(draft)
-        draft.replace(path)
-    return path
+    frame = pl.scan_parquet(rollouts, n_rows=rows).select("id", FORMS[form])
+    return kept(f"{rollouts.stem}-{rows}-{form}", lambda path: frame.collect().write_ndjson(path), "jsonl")
