@@ -121,8 +121,9 @@ def differently_read(path):
     content = path.read_bytes()
     found = []
     with patched.context() as patch:
-        for size in (1, 70, 1 << 20):
-            patch.setattr(THRESHOLDS, "first_chunk", size)
+        # those of more than the first are read ahead, with the forms of those before
+        for first, size in ((1, 1), (70, 70), (20, 70), (1 << 20, 1 << 20)):
+            patch.setattr(THRESHOLDS, "first_chunk", first)
             patch.setattr(THRESHOLDS, "chunk", size)
             file = looked_through(path)
             parts = [file.scan(at, at + 1) for at in range(len(file.units))]
