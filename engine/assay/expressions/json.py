@@ -100,8 +100,8 @@ def loads(value: str) -> Any:
     return slow_loads(value) if parsed is NOT_JSON else parsed
 
 
-def quick_loads(value: str) -> Any:
-    """Return ``loads`` in half its time, or ``NOT_JSON`` for what may be JSON: if it has a lone surrogate, or is nested past 200."""
+def quick_loads(value: str | bytes) -> Any:
+    """Return ``loads`` of a text, or of its UTF-8, in half its time, or ``NOT_JSON`` for what may be JSON: if it has a lone surrogate, or is nested past 200."""
     try:
         return from_json(value, cache_strings="keys")  # long values do not come again
     except (ValueError, TypeError):

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.keys import not_json
 from assay.checks.json.leaves import Comparison, Rules, Steps, compared, is_same, without
-from assay.checks.json.schemas import json_value, place_of, shown_value
+from assay.checks.json.schemas import json_value, place_of, shown_value, value_of_utf8
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
@@ -98,6 +98,7 @@ class JsonMatch(PairCheck):
     type = "json_match"
     runs_as = "Python, once for each distinct text and value"
     golds = GoldKind("value", is_json=True, lazy=True, steps=lambda _: JSON_STEPS)
+    reads_utf8 = True
     Params = MatchParams
     params: MatchParams
     examples = (
@@ -118,25 +119,28 @@ class JsonMatch(PairCheck):
     )
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
-        return self._judge(value, _expected(gold, self._ignored))
+        return self._judge(value, json_value(value), _expected(gold, self._ignored))
 
-    def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
+    def judge_all(self, values: Sequence[bytes], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; a gold is parsed once if the texts that are compared with it follow each other."""
-        answers, last, expected = list[Any](), None, NOT_JSON
-        answered, judge, ignored = self.answered, self._judge, self._ignored
+        answers, last, same, expected = list[Any](), None, b"", NOT_JSON
+        answered, ignored = self.answered, self._ignored
+
+        def judge(value: bytes, expected: Any) -> tuple[float, str]:
+            return self._judge(value, value_of_utf8(value), expected)
+
         for value, gold in zip(values, golds, strict=True):
             if gold is not last:
-                last, expected = gold, _read_gold(gold, ignored)
+                last, same, expected = gold, gold.encode(), without(json_value(gold), ignored)
             if expected is NOT_JSON:
                 answers.append(NO_ANSWER)
             else:  # to compare texts takes no time, and saves to parse the output
-                answers.append(_SAME if value == gold else answered(judge, value, expected))
+                answers.append(_SAME if value == same else answered(judge, value, expected))
         return answers
 
-    def _judge(self, value: str, expected: Any) -> tuple[float, str]:
-        parsed = json_value(value)
+    def _judge(self, value: str | bytes, parsed: Any, expected: Any) -> tuple[float, str]:
         if parsed is NOT_JSON:
-            return 0.0, not_json(value)
+            return 0.0, not_json(value if isinstance(value, str) else value.decode())
         parsed = without(parsed, self._ignored)
         if is_same(parsed, expected):
             return 1.0, ""
@@ -175,13 +179,10 @@ class JsonMatch(PairCheck):
         return f"matches {shown_value(json_value(self.own_gold))} ({self.params.score})"
 
 
-def _read_gold(gold: str, ignored: tuple[Path, ...]) -> Any:
-    """Return the value of a gold without what is ignored."""
+@cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))
+def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
+    """Return the value of a gold without what is ignored; it must not be changed."""
     return without(json_value(gold), ignored)
-
-
-_expected = cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))(_read_gold)
-"""The same; it must not be changed."""
 
 
 def _fault(steps: Steps, gold: Any, value: Any) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
 from assay.checks.json.keys import not_json
-from assay.checks.json.schemas import Schema, compiled, compiled_anew, json_value
+from assay.checks.json.schemas import Schema, compiled, compiled_anew, json_value, value_of_utf8
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.thresholds import THRESHOLDS
@@ -22,13 +22,19 @@ def _is_refused(schema: Schema) -> bool:
     return bool(schema.problem) and not schema.is_late
 
 
-def _judged(value: str, schema: Schema) -> tuple[float, str]:
+def _judged(text: str, parsed: Any, schema: Schema) -> tuple[float, str]:
     """Return the score of a text and the reason."""
-    parsed = json_value(value)
     if parsed is NOT_JSON:
-        return 0.0, not_json(value)
-    reason = schema.reason(parsed, value)
+        return 0.0, not_json(text)
+    reason = schema.reason(parsed, text)
     return float(not reason), reason
+
+
+def _judged_utf8(data: bytes, schema: Schema) -> tuple[float, str]:
+    parsed = value_of_utf8(data)
+    if parsed is not NOT_JSON and schema.fits_surely(parsed, len(data)):
+        return 1.0, ""
+    return _judged(data.decode(), parsed, schema)
 
 
 class SchemaParams(Params):
@@ -62,6 +68,7 @@ class JsonSchema(PairCheck):
     type = "json_schema"
     runs_as = "jsonschema_rs, once for each distinct text and schema; each schema is compiled once"
     graded = False
+    reads_utf8 = True
     golds = GoldKind("schema_", is_json=True, lazy=True, steps=lambda _: JSON_STEPS)
     traits = Traits(in_files=("schema_",), libraries={"jsonschema-rs": ()})
     Params = SchemaParams
@@ -76,18 +83,18 @@ class JsonSchema(PairCheck):
     )
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
-        return _judged(value, compiled(gold, self.params.validate_formats))
+        return _judged(value, json_value(value), compiled(gold, self.params.validate_formats))
 
-    def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> Answers:
+    def judge_all(self, values: Sequence[bytes], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; golds are not looked at before, so that each is compiled once, however many there are."""
         uses, formats = Counter(golds), self.params.validate_formats
         # few come again, as in the calls of a training run
         is_kept = len(uses) <= THRESHOLDS.small_batch
 
-        def answer(value: str, gold: str) -> Any:
+        def answer(value: bytes, gold: str) -> Any:
             # of many, one that is used once is dropped at once: to fill the memory takes longer than to compile it
             schema = (compiled if is_kept or uses[gold] > 1 else compiled_anew)(gold, formats)
-            return NO_ANSWER if _is_refused(schema) else self.answered(_judged, value, schema)
+            return NO_ANSWER if _is_refused(schema) else self.answered(_judged_utf8, value, schema)
 
         return [*map(answer, values, golds)]
 

@@ -39,6 +39,7 @@ _NO_SCHEMA = 'it is not of types "boolean", "object"'
 _NO_MATCH = "does not match the schema"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
 _OPENING = ("{", "[")
+_ENCODED_BEGINNINGS = tuple(map(str.encode, BEGINNINGS))
 
 
 def json_value(text: str) -> Any:
@@ -46,8 +47,18 @@ def json_value(text: str) -> Any:
     if not text.startswith(BEGINNINGS):
         return NOT_JSON
     value = quick_loads(text)
-    if value is not NOT_JSON:
-        return value
+    return _slow_value(text) if value is NOT_JSON else value
+
+
+def value_of_utf8(data: bytes) -> Any:
+    """Return ``json_value`` of the text that bytes are, which saves to decode it, and to encode it for the parser."""
+    if not data.startswith(_ENCODED_BEGINNINGS):
+        return NOT_JSON
+    value = quick_loads(data)
+    return _slow_value(data.decode()) if value is NOT_JSON else value
+
+
+def _slow_value(text: str) -> Any:
     text = mended(text)
     value = slow_loads(text)
     if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
@@ -92,6 +103,14 @@ class Schema:
             self.known_cost is None
             and (PLAIN_STEPS * len(self.text) * (1 + len(text)) <= most or cost_of_text(self.text).is_small(text, most))
         ) or self.cost.is_small(text, most)
+
+    def fits_surely(self, value: Any, size: int) -> bool:
+        """Return whether a value matches a plain schema, as ``reason`` finds in few steps for any text of a size."""
+        is_small = self.known_cost is None and PLAIN_STEPS * len(self.text) * (1 + size) <= STEPS
+        try:
+            return is_small and self.validator is not None and self.validator.is_valid(value)
+        except ValueError:
+            return False
 
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does."""
