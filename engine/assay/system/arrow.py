@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.system.processes import sleeping_threads
 
-__all__ = ["buffers", "file_errors", "pa", "pc", "pq"]
+__all__ = ["buffers", "file_errors", "pa", "pc", "pj", "pq"]
 
 
 class _Lazy(ModuleType):
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.json as pj
     import pyarrow.parquet as pq
 else:
-    pa, pc, pq = map(_Lazy, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
+    pa, pc, pj, pq = map(_Lazy, ("pyarrow", "pyarrow.compute", "pyarrow.json", "pyarrow.parquet"))
 
 
 def file_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:

@@ -27,6 +27,7 @@ from assay.loading.formats.json_forms import Forms
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.names import BAD
+from assay.scoring.in_memory import prepare
 from assay.scoring.reference import score_rows
 from assay.system.spool import spool
 from assay.thresholds import THRESHOLDS
@@ -92,10 +93,18 @@ HOSTILE = [
     *(b'{"a": ": \\": "}', b'{"a": ":"}', b'{"a" : "x" , "k": {"a": 2}}', b' {"a":"x"}\r', b"", b" \t\r", b"\x1c"),
     *(b'{"a": {"k": "x", "k": "y"}}', b'{"a": {"k": null}}', b'{"a": {}}', b'{"a": [{"role": "x"}, null]}', b"{}"),
     *(b'{"a": "\\"a\\": 1"}', b'{"a": "\\\\\\\\", "k": "x"}', b'{"a": "x\\\\":1}', b'{"a": "1"}', b'{"a": true}'),
+    *(b'{"a": ["x\xff"]}', b'{"a": {"k": "\xed\xa0\x80"}}', b'{"completion": [{"role": "x", "content": "\xff"}]}'),
     b'{"completion": [{"role": "x", "content": "y", "content": "z"}]}',
     b'{"completion": [{"role": "x", "content": "y"}], "prompt": [{"role": "x", "content": "y"}]}',
 ]
 BAD_LINES = [b'{"a": }', b"[1]", b"null", b"{'a': 1}", b'{"a": 1} {}', b'{"a": "\t"}', b'{"a": 01}', b'{"a": tru}']
+BAD_LINES += [
+    b'{"a": "x"} null',
+    b'null{"a": "x"}',
+    b'{"a": {"k": "x"}}null}',
+    b'{"a": "x"}\r{"a": "x"}',
+    b'{"a": ["x"]}}',
+]
 DEEP = b'{"a": ' + b"[" * 600 + b"]" * 600 + b"}"
 LONG = b'{"a": ' + b"1" * 5000 + b"}"
 
@@ -187,6 +196,10 @@ ENGINES = {
     "a late column": [*[PLAIN] * 20, *[PLAIN | {"late": "x"}] * 20],
     "numbers that widen": [*[{"completion": "b", "n": 1}] * 20, *[{"completion": "b", "n": 0.5}] * 20],
     "surrogate pairs": [{"completion": "b", "face": "😀\n"}] * 40,
+    "golds with fractions": [{"completion": "b", "answer": 1.0, "expected": [0.5, 2.0]}] * 40,
+    "fields that are not there": [{"completion": "b", "usage": usage} for usage in ({"in": 1}, {"in": None}, None)]
+    * 14,
+    "text that ends like a line": [{"completion": "b", "code": "{}\n{x} next, {} is nullable"}] * 40,
     "text as structure": [{"completion": "b", "metadata": '{"a": 1}'}] * 40,
 }
 
@@ -478,7 +491,6 @@ def test_a_file_that_changes_after_it_was_looked_through_is_refused(tmp_path):
 
 def test_a_run_whose_input_changes_ends_with_its_name(tmp_path, monkeypatch):
     path = written(tmp_path, GOOD)
-    prepare = assay.scoring.in_memory.prepare
 
     def touched(*args, **options):
         os.utime(path, ns=(0, 0))

@@ -390,7 +390,7 @@ class Chunk:
     Attributes:
         length: Their size in bytes.
         line: Number of the first line, from 1.
-        columns: The columns that Polars reads, all others being null; None if Python reads the chunk.
+        columns: The columns that Arrow reads, all others being null; None if Python reads the chunk.
     """
 
     offset: int
@@ -405,7 +405,7 @@ class Chunk:
 class JsonlFile(File):
     """A ``File`` of JSON objects, one per line; a compressed file or a document is one unit.
 
-    ``LineReader`` defines the meaning of a line; ``Forms`` defines which chunks Polars may read.
+    ``LineReader`` defines the meaning of a line; ``Forms`` defines which chunks Arrow may read.
     """
 
     source: LineSource
@@ -434,10 +434,10 @@ class JsonlFile(File):
         names = [name for name in columns if name != BAD]
         if chunk.columns is None:
             return self._frame_in_python(chunk, data, names)
-        by_polars = {name: self.schema[name] for name in chunk.columns if name in names}
-        null_columns = [name for name in names if name not in by_polars]
+        by_arrow = {name: self.schema[name] for name in chunk.columns if name in names}
+        null_columns = [name for name in names if name not in by_arrow]
         frame = self._rows_frame([{}] * chunk.rows, [None] * chunk.rows, null_columns)
-        return frame.hstack(parse(data, by_polars).get_columns()) if by_polars else frame
+        return frame.hstack(parse(data, by_arrow).get_columns()) if by_arrow else frame
 
     def _frame_in_python(self, chunk: Chunk, data: bytes, names: Sequence[str]) -> pl.DataFrame:
         rows: list[dict[str, Any]] = []
@@ -471,7 +471,7 @@ MANY = 16
 """Number of files above which the cost of small files matters."""
 
 FEW = 1 << 14
-"""With many files, chunks up to this size, in bytes, are read by Python, which is faster than starting Polars."""
+"""With many files, chunks up to this size, in bytes, are read by Python, which is faster than starting Arrow."""
 
 _EXACT_INTEGER = 2**53
 _HEAD = 1 << 16
@@ -567,7 +567,7 @@ class _Survey:
         return replace(opened, bad=tuple(self._bad), notes=notes)
 
     def _is_plain(self, piece: Piece) -> bool:
-        """Whether Polars may read a piece, if its lines have the known forms."""
+        """Whether Arrow may read a piece, if its lines have the known forms."""
         size = len(piece.data) if piece.whole and self._reading.reshape is None else 0
         return self._small_chunk < size <= self._reading.max_line
 
@@ -589,7 +589,7 @@ class _Survey:
         self._line += lines or piece.data.count(b"\n") or 1
 
     def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
-        """Whether Polars can read the lines because all have the known forms; only the range of integers can be new then."""
+        """Whether Arrow can read the lines because all have the known forms; only the range of integers can be new then."""
         frame = self.forms.read(piece.data) if ahead is None else ahead.result()
         if frame is None:
             return False
