@@ -59,6 +59,17 @@ def test_a_run_from_parquet_to_parquet_needs_no_pyarrow(tmp_path, rows):
     assert "pyarrow" in _imported(*run[:2], "--spec", "spec.json", "--verify-checksums", folder=tmp_path)
 
 
+def test_a_run_of_lines_with_messages_needs_no_pandas(tmp_path):
+    (tmp_path / "pandas.py").write_text("")  # would be imported from here
+    row = {name: [{"role": "assistant", "content": "a refund"}] for name in ("prompt", "completion")}
+    (tmp_path / "rollouts.jsonl").write_text(f"{json.dumps({'id': 1, 'tools': None} | row)}\n" * 3)
+    (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))
+    run = ("score", "rollouts.jsonl", "--spec", "spec.json", "--out", "rewards.parquet")
+    code, *imported = _imported(*run, folder=tmp_path)
+    assert code == "0"
+    assert "pandas" not in imported
+
+
 def test_what_the_counts_of_a_run_say_needs_no_result(tmp_path):
     pl.DataFrame({"completion": ["a refund"] * 24}).write_parquet(tmp_path / "rollouts.parquet")
     (tmp_path / "spec.json").write_text(json.dumps({"checks": CHECKS}))

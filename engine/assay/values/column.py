@@ -6,7 +6,7 @@ very many fields, deep nesting) become JSON text.
 
 import json
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from assay.errors import AssayWarning, InputError, printable
 from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
 from assay.expressions.mixed import BYTES, typed
+from assay.expressions.shared_columns import in_lists
 from assay.names import GOLD_COLUMNS, OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER
 from assay.system.arrow import pa
 from assay.thresholds import THRESHOLDS
@@ -33,7 +34,10 @@ _COMPATIBLE = ({int, float}, {list, tuple})
 """Types that can share a column."""
 
 _DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-"""NOTE: Polars builds columns of plain values, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
+"""NOTE: Polars builds columns of plain values and messages, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
+
+_FLOATABLE = 2**53
+"""Floats represent all integers up to here."""
 
 _FIELDS = ("role", "content")
 
@@ -47,8 +51,27 @@ def _kind_of(dtype: Any) -> type | None:
     return next((kind for kind, arrow in _arrow_types().items() if arrow == dtype), None)
 
 
-def _chat_type(*more: str) -> Any:
-    return pa.large_list(pa.struct(dict.fromkeys((*_FIELDS, *more), pa.string())))
+def _fields_of_texts(values: Sequence[Any]) -> dict[str, None] | None:
+    """Return the names in mappings to texts, as of messages, if values are lists of those; None if any is something else."""
+    fields: dict[str, None] = {}
+    for value in values:
+        if value is None:
+            continue
+        if type(value) is not list:
+            return None
+        for row in value:
+            if type(row) is not dict or not {str}.issuperset(map(type, (*row, *row.values()))):
+                return None
+            fields.update(dict.fromkeys(row))
+    return fields
+
+
+def _lists_of_texts(lists: Sequence[Sequence[Mapping[str, str | None]] | None], fields: Iterable[str]) -> pl.Series:
+    """Return lists of mappings to texts as a column, without ``pa.array``, which imports pandas."""
+    rows = [row for each in lists for row in each or ()]
+    texts = {name: pl.Series([row.get(name) for row in rows], dtype=pl.String) for name in fields}
+    column = in_lists(pl.DataFrame(texts).to_struct(), pl.Series([len(each or ()) for each in lists], dtype=pl.Int64))
+    return column.set(pl.Series([each is None for each in lists], dtype=pl.Boolean), None)
 
 
 def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -> "Column":
@@ -104,9 +127,13 @@ class Column:
         if self._as_text:
             return pl.Series(self.name, [text_of(value, self.name) for value in values], dtype=pl.String)
         values = _mended([*values]) if self._mends else values
+        if not self._kinds:
+            return pl.Series(self.name, values, dtype=pl.Null)
         if self._kinds <= LEAVES and (kind := _kind_of(self._type)) is not None:
             return pl.Series(self.name, values, dtype=_DTYPES[kind])
-        return pl.Series(self.name, pa.array(values, type=self._type))
+        if (fields := _fields_in(self._type)) and _fields_of_texts(values) is not None:
+            return _lists_of_texts(values, fields).alias(self.name)
+        return pl.Series(self.name, pa.array(values, type=self._type) if values else pa.nulls(0, self._type))
 
     def _measure(self, values: Sequence[Any], first: int) -> None:
         for row, value in enumerate(values, first):
@@ -129,23 +156,33 @@ class Column:
             raise TypeError("several types")  # Arrow would read 1 as a date beside a date
         if self._kinds & {set, frozenset}:
             raise TypeError("a set has no order")
+        if not kinds:
+            return
         if len(kinds) == 1 and kinds <= LEAVES:
             (kind,) = kinds
             if object in _kinds_of(values):
                 raise OverflowError("an integer of more than 64 bits")
             series = pl.Series(values, dtype=_DTYPES[kind])
-            array: Any = series.to_arrow() if kind is int else pa.nulls(0, _arrow_types()[kind])
+            if kind is int and not series.is_between(-_FLOATABLE, _FLOATABLE).all():
+                self._floatable = False
+            learned = _arrow_types()[kind]
+        elif fields := _fields_of_texts(values):
+            _lists_of_texts(values, fields)  # raises for a lone surrogate
+            learned = _type_of_lists(fields)
         else:
-            array = pa.array(values)
+            learned = self._inferred(values)
+        self._type = _merged(self._type, learned, floatable=self._floatable)
+
+    def _inferred(self, values: Sequence[Any]) -> Any:
+        array = pa.array(values)
         if pa.types.is_nested(array.type) and any(_has_flag(value, array.type) for value in values):
             raise TypeError("several types")  # Arrow would read true as 1.0 beside a float
         try:
             array.cast(_floated(array.type))
         except pa.ArrowException:
             self._floatable = False
-        merged = _merged(self._type, array.type, floatable=self._floatable)
         pl.Series(array)  # raises for the Arrow types that Polars does not support
-        self._type = merged
+        return array.type
 
 
 def _has_flag(value: Any, dtype: Any) -> bool:
@@ -159,6 +196,17 @@ def _has_flag(value: Any, dtype: Any) -> bool:
     if pa.types.is_nested(dtype.value_type):
         return any(_has_flag(inner, dtype.value_type) for inner in value)
     return pa.types.is_floating(dtype.value_type) and bool in set(map(type, value))
+
+
+def _type_of_lists(fields: Iterable[str]) -> Any:
+    return pa.list_(pa.struct([(name, pa.string()) for name in fields]))
+
+
+def _fields_in(kind: Any) -> list[str]:
+    """Return the names in ``_type_of_lists``; none of another type."""
+    is_nested = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
+    names = [field.name for field in kind.value_type] if is_nested else []
+    return names if kind == _type_of_lists(names) else []
 
 
 def _floated(kind: Any) -> Any:
@@ -319,12 +367,13 @@ class _Completions(Column):
         if not self._chats:
             texts = [None if value is None else mended(value) for value in values]
             return pl.Series(self.name, texts, dtype=pl.String)
-        convert, dtype = (_exactly, _chat_type(EXACT)) if self._exact or self._as_text else (_message, _chat_type())
+        is_exact = self._exact or self._as_text
+        convert, fields = (_exactly, (*_FIELDS, EXACT)) if is_exact else (_message, _FIELDS)
         chats = [
             plain_text(mended(value)) if isinstance(value, str) else value and [convert(message) for message in value]
             for value in values
         ]
-        return pl.Series(self.name, pa.array(chats, type=dtype))
+        return _lists_of_texts(chats, fields).alias(self.name)
 
 
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:

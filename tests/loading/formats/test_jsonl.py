@@ -162,6 +162,7 @@ def differently_read(path):
 @example([b'{"answer": 1}', b'{"answer": "x"}'] + [b'{"answer": null}'] * 3 + [b'{"answer": {"__assay/json": "x"}}'])
 @example([b'{"k": "x", "a": {"k": "x"}}'] * 3 + [b'{"k": "x", "k": "y", "a": {}}'] * 3)
 @example([b'{"a": "x"}'] * 3 + [b'{"a": "x", "k": null}', b'{"a": null, "a": "x"}', b'{"a": "x"}', b'{"k": null}'])
+@example([b'{"completion": null}', b'{"completion": [{"role": "x", "content": "\xff"}]}', b'{"completion": ""}'])
 def test_a_line_means_the_same_whoever_reads_it_and_wherever_the_file_is_cut(lines):
     with tempfile.TemporaryDirectory() as folder:
         found = differently_read(written(folder, b"\n".join(lines)))

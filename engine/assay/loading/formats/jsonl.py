@@ -589,7 +589,10 @@ class _Survey:
         self._line += lines or piece.data.count(b"\n") or 1
 
     def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
-        """Whether Arrow can read the lines because all have the known forms; only the range of integers can be new then."""
+        """Whether Arrow can read the lines because all have the known forms.
+
+        Only the range of integers can be new then, and that there are texts where a completion, which may be messages, was null so far.
+        """
         frame = self.forms.read(piece.data) if ahead is None else ahead.result()
         if frame is None:
             return False
@@ -597,6 +600,8 @@ class _Survey:
             ends = [bound for bound in (integers.min(), integers.max()) if isinstance(bound, int)]
             is_exact = all(abs(bound) <= _EXACT_INTEGER for bound in ends)
             self._learn([{integers.name: value} for value in (ends if is_exact else integers)])
+        for texts in frame.select(pl.col(pl.String)):
+            self._learn([{texts.name: text} for text in texts.drop_nulls().head(1)])
         self._rows += frame.height
         return True
 
