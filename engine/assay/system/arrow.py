@@ -8,7 +8,6 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,11 @@ __all__ = ["buffers", "file_errors", "pa", "pc", "pj", "pq"]
 
 class _Lazy(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        with nullcontext() if self.__name__ in sys.modules else sleeping_threads():
-            return getattr(importlib.import_module(self.__name__), name)
+        try:
+            return getattr(sys.modules[self.__name__], name)
+        except (KeyError, AttributeError):  # not imported, or another thread is about to
+            with sleeping_threads():
+                return getattr(importlib.import_module(self.__name__), name)
 
 
 if TYPE_CHECKING:

@@ -175,7 +175,7 @@ class Column:
 
     def _inferred(self, values: Sequence[Any]) -> Any:
         array = pa.array(values)
-        if pa.types.is_nested(array.type) and any(_has_flag(value, array.type) for value in values):
+        if _floats_in(array.type) and any(_has_flag(value, array.type) for value in values):
             raise TypeError("several types")  # Arrow would read true as 1.0 beside a float
         try:
             array.cast(_floated(array.type))
@@ -183,6 +183,12 @@ class Column:
             self._floatable = False
         pl.Series(array)  # raises for the Arrow types that Polars does not support
         return array.type
+
+
+def _floats_in(dtype: Any) -> bool:
+    """Return whether a type is nested and has floats within."""
+    inner = [dtype.field(at).type for at in range(dtype.num_fields)]
+    return any(pa.types.is_floating(each) or _floats_in(each) for each in inner)
 
 
 def _has_flag(value: Any, dtype: Any) -> bool:
@@ -391,7 +397,8 @@ def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
     role, content = ((message or {}).get(name) for name in _FIELDS)
     role = role.decode(errors="replace") if isinstance(role, bytes) else role
-    text = completion_text([{"content": _content_in_text(content)}], any_role=True)
+    is_text = isinstance(content, str)  # as most are
+    text = content if is_text else completion_text([{"content": _content_in_text(content)}], any_role=True)
     return {"role": mended(role) if isinstance(role, str) else None, "content": mended(text or "")}
 
 

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from assay.calls.limits import scalar
@@ -83,14 +84,17 @@ class Shape:
             deepest = max(deepest, depth)
             if depth > MAX_DEPTH:
                 raise ValueError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+            fields: Iterable[tuple[Any, Any]]
             if isinstance(outer, list | tuple):
-                node = self._below(node, None)
-                todo += [(inner, depth + 1, node) for inner in outer if isinstance(inner, NESTS)]
-                continue
-            if any(type(key) is not str for key in outer):
-                _check_keys(outer)
-            for key, inner in outer.items():
-                below = self._below(node, key)
+                fields = zip(repeat(None), outer, strict=False)
+            else:
+                fields = outer.items()
+                if not {str}.issuperset(map(type, outer)):
+                    _check_keys(outer)
+            for key, inner in fields:
+                below = node.get(key)
+                if below is None:
+                    below = self._below(node, key)
                 if type(inner) not in LEAVES and isinstance(inner, NESTS):
                     todo.append((inner, depth + 1, below))
         return deepest

@@ -30,6 +30,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from assay.errors import RAISED, counted, describe_error, printable
+from assay.expressions.json import loads
 
 TAG = "$assay"
 
@@ -107,7 +108,7 @@ def write(value: Any, place: str, losses: Losses) -> str:
     with suppress(*RAISED):  # it is faster to encode, decode and compare than to inspect every value
         text = _dumps(value)
         is_short = 0 < sys.get_int_max_str_digits() <= _DIGITS or not _LONG.search(text)
-        if _QUOTED_TAG not in text and is_short and json.loads(text) == value:
+        if _QUOTED_TAG not in text and is_short and loads(text) == value:
             return text
     try:
         return _dumps(_Packing(losses).pack(value, place))

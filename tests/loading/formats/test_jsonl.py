@@ -84,7 +84,10 @@ CHAT = st.lists(
 VALUE = st.one_of(LEAF, CHAT, st.lists(LEAF, max_size=3), st.dictionaries(st.sampled_from(["k", "a", ""]), LEAF))
 KINDS = [TEXT, st.integers(-9, 9), st.integers(), st.floats(allow_nan=False), st.booleans(), CHAT, LEAF, VALUE]
 KINDS += [st.lists(TEXT, max_size=2), st.lists(st.integers(-9, 9), max_size=3), st.fixed_dictionaries({"k": TEXT})]
-NAMES = ["a", "k", "", "é", "role", "answer", "metadata", "info", 'q"', "b\\", "prompt"]
+KINDS += [
+    st.fixed_dictionaries({"k": st.integers(-9, 9)}, optional={"answer": NUMBER, "l": st.lists(TEXT, max_size=2)})
+] * 3
+NAMES = ["a", "k", "", "é", "role", "answer", "metadata", "info", 'q"', "b\\", "prompt", "metadata"]
 HOSTILE = [
     *(b'{"a": 1, "a": 2}', b'{"a": "x", "a": null}', b'{"a": null, "a": "x"}', b'{"\\u0061": 1}', b'{"b\\\\": 1}'),
     *(b'{"x\\"a": 1}', b'{"a": "\\ud800"}', b'{"a": "\\\\ud83d\\ude00"}', b'{"a": "\\ud83d\\ude00"}', b'{"a": 1e400}'),
@@ -142,6 +145,7 @@ def differently_read(path):
             assert all(content[row.offset :].startswith(row.sample[:5].encode()) for row in file.bad if row.sample)
             found.append((repr(whole.schema), repr(whole.to_dicts()), file.bad, file.notes))
         patch.setattr(Forms, "read", lambda self, data: None)
+        patch.setattr("assay.loading.formats.jsonl.plain_rows", lambda data: None)
         file = looked_through(path)
         assert not by_engine(file)
         found.append((repr(file.schema), repr(collected(file).to_dicts()), file.bad, file.notes))
@@ -162,6 +166,17 @@ def differently_read(path):
 @example([b'{"answer": 1}', b'{"answer": "x"}'] + [b'{"answer": null}'] * 3 + [b'{"answer": {"__assay/json": "x"}}'])
 @example([b'{"k": "x", "a": {"k": "x"}}'] * 3 + [b'{"k": "x", "k": "y", "a": {}}'] * 3)
 @example([b'{"a": "x"}'] * 3 + [b'{"a": "x", "k": null}', b'{"a": null, "a": "x"}', b'{"a": "x"}', b'{"k": null}'])
+@example(
+    [b'{"metadata": {"k": 1}}', b'{"metadata": {"k": NaN}}', b'{"metadata": {"k": 1, "k": 2}}', b'{"metadata": "x"}']
+)
+@example([b'{"a": -0}', b'{"a": 1e400}', b'{"a": [-0]}', b'{"a": -0.0}'])
+@example([b'{"a": -0}', b'{"a": 1e400}', b'{"completion": null}'])
+@example([b'{"a": "x"}'] * 3 + [b'{"\xff": 1}', b'{"a": "x", "\xff": {}}'])
+@example([b'{"metadata": {"answer": 1.5}, "answer": 1.5}'] * 3 + [b'{"metadata": {"answer": 1.5}, "answer": 1}'] * 3)
+@example(
+    [b'{"metadata": {}, "a": "x"}', b'{"metadata": %b1%b}' % (b"[" * 499, b"]" * 499), b'{"metadata": [], "k": 1}']
+)
+@example([b'{"metadata": [1]}', b'{"metadata": %b1%b}' % (b"[" * 500, b"]" * 500), b'{"metadata": [[1]]}'])
 @example([b'{"completion": null}', b'{"completion": [{"role": "x", "content": "\xff"}]}', b'{"completion": ""}'])
 def test_a_line_means_the_same_whoever_reads_it_and_wherever_the_file_is_cut(lines):
     with tempfile.TemporaryDirectory() as folder:

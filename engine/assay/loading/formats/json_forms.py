@@ -19,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.expressions.json import NOT_JSON, quick_loads
 from assay.system.arrow import pa, pj
 
 _GAP = rb"[ \t\r\n]*"
@@ -26,6 +27,7 @@ _BROKEN = rb"-?[0-9]++[.eE][0-9.eE+-]*+"
 _BROKEN_LIST = rb"\[%b(?:%b%b(?:,%b%b%b)*)?\]" % (_GAP, _BROKEN, _GAP, _GAP, _BROKEN, _GAP)
 _FRACTIONS = {pl.Float64(): _BROKEN, pl.List(pl.Float64()): _BROKEN_LIST}
 """Types whose values must have no whole number in columns that keep the values of rows as they are, and the form of such values."""
+_MINUS_ZERO = re.compile(rb"[:\[,][ \t\r]*-0[,}\] \t\r\n]")
 _NULL_BEHIND = re.compile(rb"\}[ \t\r]*null")
 _EXACT = 2**53
 """Floats represent all integers below."""
@@ -63,10 +65,10 @@ class Forms:
         try:
             table = _table(data, self.schema, len(data) + 1, unexpected="error")
             table.validate(full=True)
-        except pa.ArrowException:  # not UTF-8, not JSON, or not of these types
+        except (pa.ArrowException, UnicodeDecodeError):  # not UTF-8, not JSON, or not of these types
             return None
         frame = _frame(table)
-        if frame.height != lines or not all(map(_is_certain, frame)):
+        if frame.height != lines or not all(_is_certain(series, data) for series in frame):
             return None
         fractions = self._fractions.items()
         is_exact = all(len(form.findall(data)) == lines - frame[name].null_count() for name, form in fractions)
@@ -80,6 +82,12 @@ def parse(data: bytes, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     except pa.ArrowInvalid:  # a line is longer than a block
         table = _table(data, schema, len(data) + 1)
     return _frame(table)
+
+
+def plain_rows(data: bytes) -> list[dict[str, Any]] | None:
+    """Return the objects of lines in which nothing is odd; None if one is nested too deep for the quick parser."""
+    rows = [*map(quick_loads, data.removesuffix(b"\n").split(b"\n"))]
+    return None if NOT_JSON in rows else rows
 
 
 def _frame(table: Any) -> pl.DataFrame:
@@ -114,23 +122,21 @@ def _objects(data: bytes) -> int | None:
     return len(ends) if is_each else None
 
 
-def _is_certain(series: pl.Series, *, nested: bool = False) -> bool:
+def _is_certain(series: pl.Series, data: bytes, *, nested: bool = False) -> bool:
     """Return whether numbers are those that are written, and no message lacks anything."""
     series = series.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
     if isinstance(series.dtype, pl.Struct):
-        return all(_is_certain(field, nested=True) for field in series.struct.unnest())
+        return all(_is_certain(field, data, nested=True) for field in series.struct.unnest())
     if isinstance(series.dtype, pl.List):
         elements = series.filter((series.list.len() > 0).fill_null(value=False)).explode()
         if isinstance(elements.dtype, pl.Struct) and any(field.null_count() for field in elements.struct.unnest()):
             return False
-        return _is_certain(elements, nested=True)
-    if series.dtype == pl.Float64 or (nested and series.dtype == pl.Int64):
-        import numpy as np
-
-        numbers = series.drop_nulls().to_numpy()
-        is_minus_zero = np.signbit(numbers) & (numbers == 0)  # -0 is 0 to Python
-        return bool(((numbers > -_EXACT) & (numbers < _EXACT)).all() and not is_minus_zero.any())
-    return True
+        return _is_certain(elements, data, nested=True)
+    if series.dtype not in (pl.Int64, pl.Float64):
+        return True
+    is_exact = series.is_between(-_EXACT + 1, _EXACT - 1).all() or (series.dtype == pl.Int64 and not nested)
+    # -0 is 0 to Python, and to Arrow where it reads floats, as it may once all types are known, it is not
+    return is_exact and not ((series == 0).any() and _MINUS_ZERO.search(data))
 
 
 def fits(proven: Any, target: Any) -> bool:

@@ -20,7 +20,7 @@ from assay.expressions.json import MAX_DEPTH, mended, too_deep
 from assay.expressions.mixed import TYPED
 from assay.frozen import frozen
 from assay.loading.formats.documents import RecordDocument, form_of, other_kind, read_json, reader, refuse
-from assay.loading.formats.json_forms import Forms, fits, parse
+from assay.loading.formats.json_forms import Forms, fits, parse, plain_rows
 from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, looked_through, pick, rows_in_all
 from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
 from assay.system.arrow import pa
@@ -391,6 +391,7 @@ class Chunk:
         length: Their size in bytes.
         line: Number of the first line, from 1.
         columns: The columns that Arrow reads, all others being null; None if Python reads the chunk.
+        has_nothing_odd: Whether Python found nothing odd in it.
     """
 
     offset: int
@@ -399,6 +400,7 @@ class Chunk:
     rows: int
     columns: tuple[str, ...] | None = None
     whole: bool = True
+    has_nothing_odd: bool = False
 
 
 @frozen
@@ -433,10 +435,11 @@ class JsonlFile(File):
     def _frame(self, chunk: Chunk, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
         names = [name for name in columns if name != BAD]
         if chunk.columns is None:
-            return self._frame_in_python(chunk, data, names)
+            rows = plain_rows(data) if chunk.has_nothing_odd else None
+            return self._frame_in_python(chunk, data, names) if rows is None else self._rows_frame(rows, names)
         by_arrow = {name: self.schema[name] for name in chunk.columns if name in names}
         null_columns = [name for name in names if name not in by_arrow]
-        frame = self._rows_frame([{}] * chunk.rows, [None] * chunk.rows, null_columns)
+        frame = self._rows_frame([{}] * chunk.rows, null_columns)
         return frame.hstack(parse(data, by_arrow).get_columns()) if by_arrow else frame
 
     def _frame_in_python(self, chunk: Chunk, data: bytes, names: Sequence[str]) -> pl.DataFrame:
@@ -449,10 +452,12 @@ class JsonlFile(File):
         for _, _, _, result in lines:
             rows += [{}] if isinstance(result, Bad) else result
             reasons += [result.reason] if isinstance(result, Bad) else [row.get(BAD) for row in result]
-        return self._rows_frame(rows, reasons, names)
+        return self._rows_frame(rows, names, reasons)
 
-    def _rows_frame(self, rows: list[dict[str, Any]], reasons: list[str | None], names: Sequence[str]) -> pl.DataFrame:
-        bad = pl.DataFrame({BAD: reasons}, schema={BAD: pl.String})
+    def _rows_frame(
+        self, rows: list[dict[str, Any]], names: Sequence[str], reasons: list[str | None] | None = None
+    ) -> pl.DataFrame:
+        bad = pl.DataFrame({BAD: reasons or [None] * len(rows)}, schema={BAD: pl.String})
         return bad.hstack(self.columns.frame(rows, names).get_columns())
 
 
@@ -573,20 +578,30 @@ class _Survey:
 
     def _survey_piece(self, piece: Piece, ahead: _ReadAhead) -> None:
         rows_before, lines, forms, is_plain = self._rows, 0, None, self._is_plain(piece)
+        has_nothing_odd = False
         if not piece.whole:
             self._add_bad(self._line, 0, piece.data, too_long(self._reading.max_line))
         elif is_plain and self._is_read_by_engine(piece, ahead):
             forms, lines = self.forms, self._rows - rows_before
-        elif self._read(piece.data) and is_plain:
-            schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()}
-            if schema != self.forms.all_types:
-                exact = (self._reading.mapping.get(name, name) for name in (*GOLD_COLUMNS, *self._reading.exact))
-                self.forms = Forms(schema, [*exact])
-                forms = self.forms if self.forms.read(piece.data) is not None else None
-        chunk = Chunk(self._offset, piece.length, self._line, self._rows - rows_before, None, piece.whole)
+        elif self._read(piece.data):
+            has_nothing_odd = self._reading.reshape is None
+            if is_plain:
+                forms = self._forms_of(piece)
+        chunk = Chunk(
+            self._offset, piece.length, self._line, self._rows - rows_before, None, piece.whole, has_nothing_odd
+        )
         self._chunks.append((chunk, forms))
         self._offset += piece.length
         self._line += lines or piece.data.count(b"\n") or 1
+
+    def _forms_of(self, piece: Piece) -> Forms | None:
+        """Return the forms of a piece that Python has read, from which on those that follow are read by Arrow."""
+        schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()}
+        if schema == self.forms.all_types:
+            return None
+        exact = (self._reading.mapping.get(name, name) for name in (*GOLD_COLUMNS, *self._reading.exact))
+        self.forms = Forms(schema, [*exact])
+        return self.forms if self.forms.read(piece.data) is not None else None
 
     def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
         """Whether Arrow can read the lines because all have the known forms.
