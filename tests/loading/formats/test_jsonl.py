@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 from waiting import PATIENCE, until
 
 import assay
+from assay.expressions.mixed import JSON
+from assay.loading.formats import json_forms
 from assay.loading.formats.files import open_each
 from assay.loading.formats.json_forms import Forms
 from assay.loading.formats.reading import Reading
@@ -87,7 +89,7 @@ KINDS += [st.lists(TEXT, max_size=2), st.lists(st.integers(-9, 9), max_size=3), 
 KINDS += [
     st.fixed_dictionaries({"k": st.integers(-9, 9)}, optional={"answer": NUMBER, "l": st.lists(TEXT, max_size=2)})
 ] * 3
-NAMES = ["a", "k", "", "é", "role", "answer", "metadata", "info", 'q"', "b\\", "prompt", "metadata"]
+NAMES = ["a", "k", "", "é", "role", "answer", "metadata", "info", 'q"', "b\\", "prompt", "metadata", "^y$"]
 HOSTILE = [
     *(b'{"a": 1, "a": 2}', b'{"a": "x", "a": null}', b'{"a": null, "a": "x"}', b'{"\\u0061": 1}', b'{"b\\\\": 1}'),
     *(b'{"x\\"a": 1}', b'{"a": "\\ud800"}', b'{"a": "\\\\ud83d\\ude00"}', b'{"a": "\\ud83d\\ude00"}', b'{"a": 1e400}'),
@@ -100,6 +102,7 @@ HOSTILE = [
     b'{"completion": [{"role": "x", "content": "y", "content": "z"}]}',
     b'{"completion": [{"role": "x", "content": "y"}], "prompt": [{"role": "x", "content": "y"}]}',
 ]
+HOSTILE += [b'{"a":\rnull, "k": "%b"}' % (b"y" * 90), b'{"a": 1}\r{"a": 2}', b'{"a": "x"\r}\r', b'{"a": [\r1, -0\r]}']
 BAD_LINES = [b'{"a": }', b"[1]", b"null", b"{'a': 1}", b'{"a": 1} {}', b'{"a": "\t"}', b'{"a": 01}', b'{"a": tru}']
 BAD_LINES += [
     b'{"a": "x"} null',
@@ -137,6 +140,7 @@ def differently_read(path):
         for first, size in ((1, 1), (70, 70), (20, 70), (1 << 20, 1 << 20)):
             patch.setattr(THRESHOLDS, "first_chunk", first)
             patch.setattr(THRESHOLDS, "chunk", size)
+            patch.setattr(json_forms, "_BLOCK", size)
             file = looked_through(path)
             parts = [file.scan(at, at + 1) for at in range(len(file.units))]
             whole = collected(file)
@@ -170,6 +174,9 @@ def differently_read(path):
     [b'{"metadata": {"k": 1}}', b'{"metadata": {"k": NaN}}', b'{"metadata": {"k": 1, "k": 2}}', b'{"metadata": "x"}']
 )
 @example([b'{"a": -0}', b'{"a": 1e400}', b'{"a": [-0]}', b'{"a": -0.0}'])
+@example([b'{"a": []}', b'{"a": [{}]}'])
+@example([b'{"a": {"k": null}}', b'{"a": {"k": null}}', b'{"a": {"k": {}}}'])
+@example([b'{"^y$": "a"}', b'{"^y$": "b"}', b'{"^y$": [1]}'])
 @example([b'{"a": -0}', b'{"a": 1e400}', b'{"completion": null}'])
 @example([b'{"a": "x"}'] * 3 + [b'{"\xff": 1}', b'{"a": "x", "\xff": {}}'])
 @example([b'{"metadata": {"answer": 1.5}, "answer": 1.5}'] * 3 + [b'{"metadata": {"answer": 1.5}, "answer": 1}'] * 3)
@@ -227,6 +234,23 @@ def test_plain_lines_are_read_by_the_engine(tmp_path, chunks, rows):
     assert by_engine(file) == len(file.chunks) > 2
     names = [name for name in rows[-1] if name != "completion"]
     assert collected(file).select(names).to_dicts() == [{name: row.get(name) for name in names} for row in rows]
+
+
+@pytest.mark.parametrize(("name", "other"), [("b\\", 'b":1.5,'), ("a\\b", "a\b"), ("answer", 'x"answer')])
+def test_no_name_hides_that_a_gold_is_a_whole_number(tmp_path, chunks, name, other):
+    chunks(1)
+    rows = [{"completion": "b", name: 1.5, other: 2.5}, {"completion": "b", name: 2, other: 1.5}]
+    file = looked_through(written(tmp_path, lines_of(rows)), mapping={"answer": name})
+    assert collected(file)[name].struct.field(JSON).to_list() == ["1.5", "2"]
+
+
+def test_no_block_begins_at_a_null(tmp_path, chunks, monkeypatch):
+    """Arrow would end the process, mostly: it takes a carriage return for the end of a line."""
+    monkeypatch.setattr(json_forms, "_BLOCK", 1 << 12)
+    line = b'{"completion":\rnull,"b":"' + b"y" * 5000 + b'"}'
+    file = looked_through(written(tmp_path, [line] * 500))
+    assert collected(file)["completion"].null_count() == 500
+    assert not by_engine(file)
 
 
 def test_only_chunks_that_need_it_are_read_by_python(tmp_path, chunks):

@@ -3,13 +3,15 @@ r"""Read chunks of JSON lines with Arrow where it provably reads them as Python 
 Given the types of all columns, Arrow refuses what Python refuses, other keys, a key twice in an object, a value of another type, and
 a lone surrogate. The rest is looked for here:
 
-- It reads values one after another, whatever lines they are on. Where each line begins with a brace and ends with one, and there are
-  as many values as lines, each line is one: nowhere within a value does a brace follow one without a comma.
+- It reads values one after another, whatever lines they are on, and takes a carriage return for the end of one. Where none stands
+  within a line, each line begins with a brace and ends with one, and there are as many values as lines, each line is one: nowhere
+  within a value does a brace follow one without a comma.
 - It reads text that is not UTF-8, and NaN and Infinity, which a line of JSON cannot hold.
 - It takes a whole number for a float. In the columns where the difference counts, numbers with a point or an exponent are counted.
 - It does not tell null from a key that is missing, which in a message is not the same.
 
-NOTE: where an object should begin, null ends the process with a fault of the memory (Arrow 26), so none may stand behind a brace.
+NOTE: where an object should begin, null ends the process with a fault of the memory (Arrow 26). So none may stand behind a brace, and no
+block that a thread parses may begin elsewhere than a line.
 """
 
 import json
@@ -22,13 +24,13 @@ import polars as pl
 from assay.expressions.json import NOT_JSON, quick_loads
 from assay.system.arrow import pa, pj
 
-_GAP = rb"[ \t\r\n]*"
+_GAP = rb"[ \t]*"
 _BROKEN = rb"-?[0-9]++[.eE][0-9.eE+-]*+"
 _BROKEN_LIST = rb"\[%b(?:%b%b(?:,%b%b%b)*)?\]" % (_GAP, _BROKEN, _GAP, _GAP, _BROKEN, _GAP)
 _FRACTIONS = {pl.Float64(): _BROKEN, pl.List(pl.Float64()): _BROKEN_LIST}
 """Types whose values must have no whole number in columns that keep the values of rows as they are, and the form of such values."""
-_MINUS_ZERO = re.compile(rb"[:\[,][ \t\r]*-0[,}\] \t\r\n]")
-_NULL_BEHIND = re.compile(rb"\}[ \t\r]*null")
+_MINUS_ZERO = re.compile(rb"[:\[,][ \t]*-0[,}\] \t]")
+_NULL_BEHIND = re.compile(rb"\}[ \t]*null")
 _EXACT = 2**53
 """Floats represent all integers below."""
 _BLOCK = 1 << 20
@@ -107,7 +109,7 @@ def _table(data: bytes, schema: Mapping[str, pl.DataType], block: int, unexpecte
 
 
 def _objects(data: bytes) -> int | None:
-    """Return the number of lines if each begins and ends with a brace."""
+    """Return the number of lines if each begins and ends with a brace, and only their ends are ends of lines."""
     import numpy as np
 
     if not data.startswith(b"{") or _NULL_BEHIND.search(data):
@@ -117,7 +119,10 @@ def _objects(data: bytes) -> int | None:
     if not data.endswith(b"\n"):
         ends = np.append(ends, len(data))
     last = codes[ends - 1]
-    last = np.where(last == _RETURN, codes[ends - 2], last)
+    has_return = last == _RETURN
+    if b"\r" in data and data.count(b"\r") != has_return.sum():
+        return None
+    last = np.where(has_return, codes[ends - 2], last)
     is_each = (last == _CLOSING).all() and (codes[ends[:-1] + 1] == _OPENING).all()
     return len(ends) if is_each else None
 
@@ -141,12 +146,20 @@ def _is_certain(series: pl.Series, data: bytes, *, nested: bool = False) -> bool
 
 def fits(proven: Any, target: Any) -> bool:
     """Whether a chunk that provably has values of one type is read the same with another type."""
+    try:
+        _arrow_type(target)
+    except _NoForm:
+        return False
+    return _widens(proven, target)
+
+
+def _widens(proven: Any, target: Any) -> bool:
     if isinstance(proven, pl.List) and isinstance(target, pl.List):
-        return fits(proven.inner, target.inner)
+        return _widens(proven.inner, target.inner)
     if isinstance(proven, pl.Struct) and isinstance(target, pl.Struct):
         target_fields = dict(target.to_schema())
         return all(
-            name in target_fields and fits(dtype, target_fields[name]) for name, dtype in proven.to_schema().items()
+            name in target_fields and _widens(dtype, target_fields[name]) for name, dtype in proven.to_schema().items()
         )
     return proven in (target, pl.Null) or (proven == pl.Int64 and target == pl.Float64)
 
@@ -174,6 +187,7 @@ def _names(dtype: Any) -> Iterator[str]:
 
 def _written(name: str, form: bytes, names: Collection[str]) -> re.Pattern[bytes]:
     """Return a pattern that matches a key with a value of a form, and within no string."""
-    if list(names).count(name) > 1 or any('"' in json.dumps(other)[1:-1] for other in names):
+    is_plain = json.dumps(name, ensure_ascii=False) == f'"{name}"'
+    if not is_plain or list(names).count(name) > 1 or any('"' in other for other in names):
         raise _NoForm
     return re.compile(rb'"%b"%b:%b(?:%b)%b[,}]' % (re.escape(name.encode()), _GAP, _GAP, form, _GAP))

@@ -478,7 +478,6 @@ MANY = 16
 FEW = 1 << 14
 """With many files, chunks up to this size, in bytes, are read by Python, which is faster than starting Arrow."""
 
-_EXACT_INTEGER = 2**53
 _HEAD = 1 << 16
 
 _NOT_JSON = ("malformed", "truncated_tail")
@@ -612,11 +611,11 @@ class _Survey:
         if frame is None:
             return False
         for integers in frame.select(pl.col(pl.Int64)):
-            ends = [bound for bound in (integers.min(), integers.max()) if isinstance(bound, int)]
-            is_exact = all(abs(bound) <= _EXACT_INTEGER for bound in ends)
-            self._learn([{integers.name: value} for value in (ends if is_exact else integers)])
+            ends = (integers.min(), integers.max())
+            self._learn([{integers.name: bound} for bound in ends if bound is not None])
         for texts in frame.select(pl.col(pl.String)):
-            self._learn([{texts.name: text} for text in texts.drop_nulls().head(1)])
+            # NOTE: methods of a series named "^y$" take its name as a pattern
+            self._learn([{texts.name: text} for text in texts.alias("texts").drop_nulls().head(1)])
         self._rows += frame.height
         return True
 
