@@ -6,7 +6,7 @@ very many fields, deep nesting) become JSON text.
 
 import json
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,9 @@ _COMPATIBLE = ({int, float}, {list, tuple})
 
 _DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
 """NOTE: Polars builds columns of plain values and messages, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
+
+Place = tuple[str | None, ...]
+"""Fields that lead to a value; None stands for every element of a list."""
 
 _FLOATABLE = 2**53
 """Floats represent all integers up to here."""
@@ -96,7 +99,7 @@ class Column:
         self._type: Any = pa.null()
         self._kinds: set[type] = set()
         self._shape = Shape()
-        self._floatable = True  # whether all integers so far are exact as floats
+        self._wide = set[Place]()  # where integers are that no float represents
         self._as_text = False
         self._mends = False
 
@@ -164,23 +167,20 @@ class Column:
                 raise OverflowError("an integer of more than 64 bits")
             series = pl.Series(values, dtype=_DTYPES[kind])
             if kind is int and not series.is_between(-_FLOATABLE, _FLOATABLE).all():
-                self._floatable = False
+                self._wide.add(())
             learned = _arrow_types()[kind]
         elif fields := _fields_of_texts(values):
             _lists_of_texts(values, fields)  # raises for a lone surrogate
             learned = _type_of_lists(fields)
         else:
             learned = self._inferred(values)
-        self._type = _merged(self._type, learned, floatable=self._floatable)
+        self._type = _merged(self._type, learned, self._wide)
 
     def _inferred(self, values: Sequence[Any]) -> Any:
         array = pa.array(values)
         if _floats_in(array.type) and any(_has_flag(value, array.type) for value in values):
             raise TypeError("several types")  # Arrow would read true as 1.0 beside a float
-        try:
-            array.cast(_floated(array.type))
-        except pa.ArrowException:
-            self._floatable = False
+        self._wide.update(_wide_integers(array))
         pl.Series(array)  # raises for the Arrow types that Polars does not support
         return array.type
 
@@ -215,16 +215,22 @@ def _fields_in(kind: Any) -> list[str]:
     return names if kind == _type_of_lists(names) else []
 
 
-def _floated(kind: Any) -> Any:
-    if pa.types.is_integer(kind):
-        return pa.float64()
-    if pa.types.is_list(kind):
-        return pa.list_(_floated(kind.value_type))
-    return pa.struct([(field.name, _floated(field.type)) for field in kind]) if pa.types.is_struct(kind) else kind
+def _wide_integers(array: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield where an array has integers that no float represents."""
+    if pa.types.is_struct(array.type):
+        for field in array.type:
+            yield from _wide_integers(array.field(field.name), (*place, field.name))
+    elif pa.types.is_list(array.type):
+        yield from _wide_integers(array.flatten(), (*place, None))
+    elif pa.types.is_integer(array.type):
+        try:
+            array.cast(pa.float64())
+        except pa.ArrowException:
+            yield place
 
 
-def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
-    """Return the common type of two types.
+def _merged(left: Any, right: Any, wide: Collection[Place], place: Place = ()) -> Any:
+    """Return the common type of two types; integers at places that are ``wide`` are no floats.
 
     Raises:
         TypeError: There is none.
@@ -234,13 +240,13 @@ def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
     if pa.types.is_null(left):
         return right
     if pa.types.is_list(left) and pa.types.is_list(right):
-        return pa.list_(_merged(left.value_type, right.value_type, floatable=floatable))
+        return pa.list_(_merged(left.value_type, right.value_type, wide, (*place, None)))
     if pa.types.is_struct(left) and pa.types.is_struct(right):
         fields = {field.name: field.type for field in left}
         for field in right:
-            fields[field.name] = _merged(fields.get(field.name, pa.null()), field.type, floatable=floatable)
+            fields[field.name] = _merged(fields.get(field.name, pa.null()), field.type, wide, (*place, field.name))
         return pa.struct(list(fields.items()))
-    if floatable and {left, right} == {pa.int64(), pa.float64()}:
+    if place not in wide and {left, right} == {pa.int64(), pa.float64()}:
         return pa.float64()
     raise TypeError("several types")
 

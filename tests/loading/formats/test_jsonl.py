@@ -89,6 +89,7 @@ KINDS += [st.lists(TEXT, max_size=2), st.lists(st.integers(-9, 9), max_size=3), 
 KINDS += [
     st.fixed_dictionaries({"k": st.integers(-9, 9)}, optional={"answer": NUMBER, "l": st.lists(TEXT, max_size=2)})
 ] * 3
+KINDS.append(st.fixed_dictionaries({"i": st.sampled_from([1, 2**53 + 1]), "f": st.sampled_from([1, 0.5])}))
 NAMES = ["a", "k", "", "é", "role", "answer", "metadata", "info", 'q"', "b\\", "prompt", "metadata", "^y$"]
 HOSTILE = [
     *(b'{"a": 1, "a": 2}', b'{"a": "x", "a": null}', b'{"a": null, "a": "x"}', b'{"\\u0061": 1}', b'{"b\\\\": 1}'),
@@ -175,6 +176,9 @@ def differently_read(path):
 )
 @example([b'{"a": -0}', b'{"a": 1e400}', b'{"a": [-0]}', b'{"a": -0.0}'])
 @example([b'{"a": []}', b'{"a": [{}]}'])
+@example([b'{"a": {"i": 9007199254740993, "f": 0.5}}', b'{"a": {"f": 1}}'])
+@example([b'{"a": {"i": 9007199254740993, "f": 1}}', b'{"a": {"i": 1, "f": 0.5}}'])
+@example([b'{"a": [{"i": 9007199254740993}]}', b'{"a": [{"i": 0.5}]}'])
 @example([b'{"a": {"k": null}}', b'{"a": {"k": null}}', b'{"a": {"k": {}}}'])
 @example([b'{"^y$": "a"}', b'{"^y$": "b"}', b'{"^y$": [1]}'])
 @example([b'{"a": -0}', b'{"a": 1e400}', b'{"completion": null}'])
