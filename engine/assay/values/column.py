@@ -39,7 +39,7 @@ _DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bo
 Place = tuple[str | None, ...]
 """Fields that lead to a value; None stands for every element of a list."""
 
-_FLOATABLE = 2**53
+FLOATABLE = 2**53
 """Floats represent all integers up to here."""
 
 _FIELDS = ("role", "content")
@@ -166,7 +166,7 @@ class Column:
             if object in _kinds_of(values):
                 raise OverflowError("an integer of more than 64 bits")
             series = pl.Series(values, dtype=_DTYPES[kind])
-            if kind is int and not series.is_between(-_FLOATABLE, _FLOATABLE).all():
+            if kind is int and not series.is_between(-FLOATABLE, FLOATABLE).all():
                 self._wide.add(())
             learned = _arrow_types()[kind]
         elif fields := _fields_of_texts(values):

@@ -94,19 +94,17 @@ class Shape:
             for key, inner in fields:
                 below = node.get(key)
                 if below is None:
-                    below = self._below(node, key)
+                    below = self._added(node, key)
                 if type(inner) not in LEAVES and isinstance(inner, NESTS):
                     todo.append((inner, depth + 1, below))
         return deepest
 
-    def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
-        """Return the node of a field, or of the elements of a list (None); past the limit, new nodes are not stored."""
-        if key not in node:
-            if self.fields > THRESHOLDS.struct_fields:
-                return {}
-            node[key] = {}
+    def _added(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
+        """Return a new node of a field, or of the elements of a list (None); past the limit, it is not stored."""
+        below: dict[Any, Any] = {}
+        if self.fields <= THRESHOLDS.struct_fields:
+            node[key] = below
             self.fields += key is not None
-        below: dict[Any, Any] = node[key]
         return below
 
 

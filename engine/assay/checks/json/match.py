@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from assay.checks.base import JSON_STEPS, Example, GoldKind
 from assay.checks.json.keys import not_json
 from assay.checks.json.leaves import Comparison, Rules, Steps, compared, is_same, without
-from assay.checks.json.schemas import json_value, place_of, shown_value, value_of_utf8
+from assay.checks.json.schemas import decoded, json_value, place_of, shown_value
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
@@ -119,16 +119,12 @@ class JsonMatch(PairCheck):
     )
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
-        return self._judge(value, json_value(value), _expected(gold, self._ignored))
+        return self._judge(value, _expected(gold, self._ignored))
 
     def judge_all(self, values: Sequence[bytes], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; a gold is parsed once if the texts that are compared with it follow each other."""
         answers, last, same, expected = list[Any](), None, b"", NOT_JSON
-        answered, ignored = self.answered, self._ignored
-
-        def judge(value: bytes, expected: Any) -> tuple[float, str]:
-            return self._judge(value, value_of_utf8(value), expected)
-
+        answered, judge, ignored = self.answered, self._judge, self._ignored
         for value, gold in zip(values, golds, strict=True):
             if gold is not last:
                 last, same, expected = gold, gold.encode(), without(json_value(gold), ignored)
@@ -138,9 +134,10 @@ class JsonMatch(PairCheck):
                 answers.append(_SAME if value == same else answered(judge, value, expected))
         return answers
 
-    def _judge(self, value: str | bytes, parsed: Any, expected: Any) -> tuple[float, str]:
+    def _judge(self, value: str | bytes, expected: Any) -> tuple[float, str]:
+        parsed = json_value(value)
         if parsed is NOT_JSON:
-            return 0.0, not_json(value if isinstance(value, str) else value.decode())
+            return 0.0, not_json(decoded(value))
         parsed = without(parsed, self._ignored)
         if is_same(parsed, expected):
             return 1.0, ""

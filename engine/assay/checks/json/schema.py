@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import JSON_STEPS, Example, GoldKind, Traits
 from assay.checks.json.keys import not_json
-from assay.checks.json.schemas import Schema, compiled, compiled_anew, json_value, value_of_utf8
+from assay.checks.json.schemas import Schema, compiled, compiled_anew, decoded, json_value
 from assay.checks.pairs import NO_ANSWER, Answers, PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.thresholds import THRESHOLDS
@@ -22,19 +22,14 @@ def _is_refused(schema: Schema) -> bool:
     return bool(schema.problem) and not schema.is_late
 
 
-def _judged(text: str, parsed: Any, schema: Schema) -> tuple[float, str]:
+def _judged(value: str | bytes, schema: Schema) -> tuple[float, str]:
     """Return the score of a text and the reason."""
+    parsed = json_value(value)
     if parsed is NOT_JSON:
-        return 0.0, not_json(text)
-    reason = schema.reason(parsed, text)
+        return 0.0, not_json(decoded(value))
+    # most fit, and need not be decoded
+    reason = "" if schema.fits_surely(parsed, len(value)) else schema.reason(parsed, decoded(value))
     return float(not reason), reason
-
-
-def _judged_utf8(data: bytes, schema: Schema) -> tuple[float, str]:
-    parsed = value_of_utf8(data)
-    if parsed is not NOT_JSON and schema.fits_surely(parsed, len(data)):
-        return 1.0, ""
-    return _judged(data.decode(), parsed, schema)
 
 
 class SchemaParams(Params):
@@ -83,7 +78,7 @@ class JsonSchema(PairCheck):
     )
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
-        return _judged(value, json_value(value), compiled(gold, self.params.validate_formats))
+        return _judged(value, compiled(gold, self.params.validate_formats))
 
     def judge_all(self, values: Sequence[bytes], golds: Sequence[str]) -> Answers:
         """Return the answer for each pair; golds are not looked at before, so that each is compiled once, however many there are."""
@@ -94,7 +89,7 @@ class JsonSchema(PairCheck):
         def answer(value: bytes, gold: str) -> Any:
             # of many, one that is used once is dropped at once: to fill the memory takes longer than to compile it
             schema = (compiled if is_kept or uses[gold] > 1 else compiled_anew)(gold, formats)
-            return NO_ANSWER if _is_refused(schema) else self.answered(_judged_utf8, value, schema)
+            return NO_ANSWER if _is_refused(schema) else self.answered(_judged, value, schema)
 
         return [*map(answer, values, golds)]
 

@@ -42,28 +42,27 @@ _OPENING = ("{", "[")
 _ENCODED_BEGINNINGS = tuple(map(str.encode, BEGINNINGS))
 
 
-def json_value(text: str) -> Any:
-    """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
-    if not text.startswith(BEGINNINGS):
+def json_value(text: str | bytes) -> Any:
+    """Return the value of JSON text, or of its UTF-8, as ``json_valid`` reads it; ``NOT_JSON`` if it is not JSON.
+
+    Lone surrogates are U+FFFD.
+    """
+    begins = text.startswith(BEGINNINGS) if isinstance(text, str) else text.startswith(_ENCODED_BEGINNINGS)
+    if not begins:
         return NOT_JSON
     value = quick_loads(text)
-    return _slow_value(text) if value is NOT_JSON else value
-
-
-def value_of_utf8(data: bytes) -> Any:
-    """Return ``json_value`` of the text that bytes are, which saves to decode it, and to encode it for the parser."""
-    if not data.startswith(_ENCODED_BEGINNINGS):
-        return NOT_JSON
-    value = quick_loads(data)
-    return _slow_value(data.decode()) if value is NOT_JSON else value
-
-
-def _slow_value(text: str) -> Any:
-    text = mended(text)
+    if value is not NOT_JSON:
+        return value
+    text = mended(decoded(text))
     value = slow_loads(text)
     if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
         return value
     return on_any_stack(lambda: json.loads(mended(dumps(value))))
+
+
+def decoded(text: str | bytes) -> str:
+    """Return a text that may be given in UTF-8."""
+    return text if isinstance(text, str) else text.decode()
 
 
 def shown_value(value: Any) -> str:
@@ -100,15 +99,18 @@ class Schema:
             return False
         # higher bounds first: nearly always the first is enough
         return (
-            self.known_cost is None
-            and (PLAIN_STEPS * len(self.text) * (1 + len(text)) <= most or cost_of_text(self.text).is_small(text, most))
-        ) or self.cost.is_small(text, most)
+            self._is_surely_small(len(text), most)
+            or (self.known_cost is None and cost_of_text(self.text).is_small(text, most))
+            or self.cost.is_small(text, most)
+        )
+
+    def _is_surely_small(self, size: int, most: int = STEPS) -> bool:
+        return self.known_cost is None and PLAIN_STEPS * len(self.text) * (1 + size) <= most
 
     def fits_surely(self, value: Any, size: int) -> bool:
         """Return whether a value matches a plain schema, as ``reason`` finds in few steps for any text of a size."""
-        is_small = self.known_cost is None and PLAIN_STEPS * len(self.text) * (1 + size) <= STEPS
         try:
-            return is_small and self.validator is not None and self.validator.is_valid(value)
+            return self.validator is not None and self._is_surely_small(size) and self.validator.is_valid(value)
         except ValueError:
             return False
 

@@ -16,13 +16,14 @@ block that a thread parses may begin elsewhere than a line.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from assay.expressions.json import NOT_JSON, quick_loads
 from assay.system.arrow import pa, pj
+from assay.values.column import FLOATABLE
 
 _GAP = rb"[ \t]*"
 _BROKEN = rb"-?[0-9]++[.eE][0-9.eE+-]*+"
@@ -31,8 +32,6 @@ _FRACTIONS = {pl.Float64(): _BROKEN, pl.List(pl.Float64()): _BROKEN_LIST}
 """Types whose values must have no whole number in columns that keep the values of rows as they are, and the form of such values."""
 _MINUS_ZERO = re.compile(rb"[:\[,][ \t]*-0[,}\] \t]")
 _NULL_BEHIND = re.compile(rb"\}[ \t]*null")
-_EXACT = 2**53
-"""Floats represent all integers below."""
 _BLOCK = 1 << 20
 """Bytes that a thread parses at a time."""
 _NEWLINE, _RETURN, _OPENING, _CLOSING = b"\n\r{}"
@@ -139,7 +138,8 @@ def _is_certain(series: pl.Series, data: bytes, *, nested: bool = False) -> bool
         return _is_certain(elements, data, nested=True)
     if series.dtype not in (pl.Int64, pl.Float64):
         return True
-    is_exact = series.is_between(-_EXACT + 1, _EXACT - 1).all() or (series.dtype == pl.Int64 and not nested)
+    # the next integer is read as the same float
+    is_exact = series.is_between(-FLOATABLE + 1, FLOATABLE - 1).all() or (series.dtype == pl.Int64 and not nested)
     # -0 is 0 to Python, and to Arrow where it reads floats, as it may once all types are known, it is not
     return is_exact and not ((series == 0).any() and _MINUS_ZERO.search(data))
 
@@ -185,9 +185,9 @@ def _names(dtype: Any) -> Iterator[str]:
             yield from _names(inner)
 
 
-def _written(name: str, form: bytes, names: Collection[str]) -> re.Pattern[bytes]:
+def _written(name: str, form: bytes, names: Sequence[str]) -> re.Pattern[bytes]:
     """Return a pattern that matches a key with a value of a form, and within no string."""
     is_plain = json.dumps(name, ensure_ascii=False) == f'"{name}"'
-    if not is_plain or list(names).count(name) > 1 or any('"' in other for other in names):
+    if not is_plain or names.count(name) > 1 or any('"' in other for other in names):
         raise _NoForm
     return re.compile(rb'"%b"%b:%b(?:%b)%b[,}]' % (re.escape(name.encode()), _GAP, _GAP, form, _GAP))
