@@ -267,6 +267,14 @@ def test_only_chunks_that_need_it_are_read_by_python(tmp_path, chunks):
     assert file.notes == (f"{file.path}:51: a line with NaN or Infinity, read as null",)
 
 
+def test_a_content_that_is_read_by_the_engine_is_a_content(tmp_path, chunks):
+    """None of the messages that Python reads has one, of which the user would be told."""
+    chunks(100)
+    rows = [[{"role": "user"}]] * 9 + [[{"role": "assistant", "content": "b" * 60}]] * 20
+    file = looked_through(written(tmp_path, lines_of([{"completion": row} for row in rows])))
+    assert by_engine(file) > 10
+
+
 def test_a_run_reads_some_rows_and_some_columns(tmp_path, chunks):
     chunks(300)
     path = written(tmp_path, lines_of([{"id": at, "completion": "b", "x": [at / 2, "s"][at > 40]} for at in range(50)]))

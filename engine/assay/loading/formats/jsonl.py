@@ -605,7 +605,8 @@ class _Survey:
     def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
         """Whether Arrow can read the lines because all have the known forms.
 
-        Only the range of integers can be new then, and that there are texts where a completion, which may be messages, was null so far.
+        Only the range of integers can be new then, that there are texts where a completion, which may be messages, was null so far,
+        and that a message has a content.
         """
         frame = self.forms.read(piece.data) if ahead is None else ahead.result()
         if frame is None:
@@ -616,6 +617,10 @@ class _Survey:
         for texts in frame.select(pl.col(pl.String)):
             # NOTE: methods of a series named "^y$" take its name as a pattern
             self._learn([{texts.name: text} for text in texts.alias("texts").drop_nulls().head(1)])
+        for lists in frame.select(pl.col(pl.List)):
+            filled = lists.alias("lists")
+            filled = filled.filter((filled.list.len() > 0).fill_null(value=False))
+            self._learn([{lists.name: elements} for elements in filled.head(1).to_list()])
         self._rows += frame.height
         return True
 
