@@ -89,6 +89,12 @@ def test_how_rows_are_gathered_for_a_result_is_the_same_everywhere(tmp_path, mon
     pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet")
     monkeypatch.setattr(pl, "thread_pool_size", lambda: threads)
     read = open_rollouts(tmp_path / "in.parquet", Reading(memory_limit=limit)).read
-    [unit] = read.files[0].units
-    assert read.at_once(65_536, anywhere=True) == (32 << 20) // (unit.size // 50)
-    assert read.at_once(100, anywhere=True) == 100
+    [file] = read.files
+    row_size, text_size = file.units[0].size // 50, file.sizes["completion"] // 50
+    share_of_a_batch = 32 << 20
+    assert read.together(65_536, ["completion"]) == share_of_a_batch // text_size
+    assert (
+        read.together(65_536, ["completion", "a column that the footer does not know"]) == share_of_a_batch // row_size
+    )
+    assert read.together(65_536, []) == 4 * share_of_a_batch // row_size
+    assert read.together(100, ["completion"]) == 100

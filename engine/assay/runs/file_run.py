@@ -5,7 +5,7 @@ name of a file counts for nothing.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
@@ -83,14 +83,17 @@ def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
 
 
 @contextmanager
-def paced(piece: int, read: Files | None) -> Iterator[int]:
-    """Process about ``piece`` rows at a time, fewer if they are long, and keep the reader near; the value is how many to write together."""
+def paced(piece: int, read: Files | None, kept: Collection[str]) -> Iterator[int]:
+    """Process about ``piece`` rows at a time, fewer if they are long, and keep the reader near.
+
+    The value is how many to write together, given the input columns that are ``kept``.
+    """
     if read is None:
         with in_pieces(piece):
             yield THRESHOLDS.batch
     else:
         with in_pieces(read.at_once(piece)), read.pace.kept(share(read.memory_limit)):
-            yield read.at_once(THRESHOLDS.batch, anywhere=True)
+            yield read.together(THRESHOLDS.batch, kept)
 
 
 def stream(
@@ -102,7 +105,7 @@ def stream(
     read: Files | None = None,
 ) -> None:
     """Score a frame batch by batch; call ``done`` after a batch is counted and before it is written."""
-    with paced(plan.piece, read) as together:
+    with paced(plan.piece, read, plan.passed_through.values()) as together:
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
             if done is not None:

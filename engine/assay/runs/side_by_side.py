@@ -82,7 +82,7 @@ def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
         piece = min(plan.piece for plan in plans)
         with (
             closing_checks(verifiers),
-            paced(piece, source.read) as together,
+            paced(piece, source.read, [name for _, name in kept]) as together,
             open_writer(path, frame.collect_schema(), alone=False) as writer,
         ):
             assert writer is not None  # noqa: S101  (there is a path)

@@ -162,6 +162,9 @@ def open_each(paths: Sequence[Path], reading: Reading, names: Mapping[Path, str]
 _SHARES = 2
 """Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
 
+_READ_SHARES = 4
+"""Shares of the memory from which the rows that are written together may come: of most, the texts are gone."""
+
 ENGINE_ERRORS = (PolarsError, PanicException, OSError)
 """Errors of Polars for a file that it cannot read; a panic is not an ``Exception``."""
 
@@ -204,18 +207,26 @@ class Files:
     memory_limit: int | None = None
     pace: Pace = field(default_factory=Pace, compare=False)
 
-    def at_once(self, rows: int, *, anywhere: bool = False) -> int:
+    def at_once(self, rows: int) -> int:
         """Return how many rows to process at once: ``rows``, or fewer if they are long."""
-        if anywhere:
-            return at_once(rows, self._row_bytes, None)
         return at_once(rows, self._row_bytes, self.memory_limit, shares=_SHARES)
+
+    def together(self, rows: int, kept: Collection[str]) -> int:
+        """Return how many rows to write together, with some of their columns: ``rows``, or fewer if they are long; the same anywhere."""
+        sizes = [file.sizes.get(name) for file in self.files for name in kept]
+        known = [size for size in sizes if size is not None]
+        written = self._row_bytes if len(known) < len(sizes) else sum(known) // max(1, self._rows or 0)
+        return min(at_once(rows, written, None), at_once(rows, self._row_bytes, None, shares=_READ_SHARES))
+
+    @cached_property
+    def _rows(self) -> int | None:
+        return rows_in_all(unit.rows for file in self.files for unit in file.units)
 
     @cached_property
     def _row_bytes(self) -> int:
         """Approximate bytes of a row; 0 if unknown. Cached, because every shard needs it."""
-        units = [unit for file in self.files for unit in file.units]
-        rows = rows_in_all(unit.rows for unit in units)
-        return 0 if rows is None else sum(unit.size for unit in units) // max(1, rows)
+        size = sum(unit.size for file in self.files for unit in file.units)
+        return 0 if self._rows is None else size // max(1, self._rows)
 
     def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
         """Return all rows, or those of a cut."""

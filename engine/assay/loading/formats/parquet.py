@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -244,7 +244,16 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {problem}") from None
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_false_footer(path, groups)
-    file = ParquetFile(path, schema, units, reading, foreign, _is_dense(groups, list(schema), reading))
+    sizes = _sizes(groups, list(schema))
+    file = ParquetFile(
+        path,
+        schema,
+        units,
+        reading,
+        foreign,
+        _is_dense(units, sizes, reading),
+        sizes={name: size for name, (_, size) in sizes.items()},
+    )
     if not reading.verify_checksums:
         return file
     if not file.plain and (fault := find_fault(path, checksums=True)):  # else the buffered reader will verify them
@@ -315,35 +324,39 @@ def _refuse_false_footer(path: Path, groups: Sequence[Any]) -> None:
                 )
 
 
-def _sizes(groups: Sequence[Any], names: Sequence[str]) -> list[tuple[int, int]]:
+def _sizes(groups: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the bytes of columns, packed and unpacked."""
     sizes = dict.fromkeys(names, (0, 0))
     for name, leaf in (chunk for group in groups for chunk in chunks_of(group, names)):
         packed, size = sizes[name]
         sizes[name] = packed + leaf.total_compressed_size, size + leaf.total_uncompressed_size
-    columns = [*sizes.values()]
-    return [*columns, (sum(packed for packed, _ in columns), sum(size for _, size in columns))]
+    return sizes
 
 
-def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> bool:
-    total, limit = sum(group.total_byte_size for group in groups), reading.max_uncompressed
+def _in_all(sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    return sum(packed for packed, _ in sizes.values()), sum(size for _, size in sizes.values())
+
+
+def _is_dense(units: Sequence[Unit], sizes: Mapping[str, tuple[int, int]], reading: Reading) -> bool:
+    total, limit = sum(unit.size for unit in units), reading.max_uncompressed
     if limit is not None and total > limit:
         return True
     if total <= HARMLESS:
         return False
-    *columns, (packed_in_all, size_in_all) = _sizes(groups, names)
-    dense = sum(size for packed, size in columns if size > reading.max_ratio * packed)
+    packed_in_all, size_in_all = _in_all(sizes)
+    dense = sum(size for packed, size in sizes.values() if size > reading.max_ratio * packed)
     return dense > HARMLESS or reading.is_dense(size_in_all, packed_in_all)
 
 
 def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
     footer, reading = pq.read_metadata(file.path), file.reading
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
-    packed, size = _sizes(groups, names)[-1]
+    packed, size = _in_all(_sizes(groups, names))
     reading.refuse_large(file.path, size)
     if not reading.is_dense(size, packed):
         return False
     in_pages = file.plain or file.foreign
-    piece = largest_page(file.path, names) if in_pages else max(_sizes([group], names)[-1][1] for group in groups)
+    piece = largest_page(file.path, names) if in_pages else max(_in_all(_sizes([group], names))[1] for group in groups)
     if piece > HARMLESS:
         reading.refuse_bomb(file.path, size, packed)
     return True

@@ -253,13 +253,18 @@ def _cut(frame: pl.DataFrame, size: int) -> tuple[pl.DataFrame, pl.DataFrame | N
 
 @frozen
 class File(ABC):
-    """An open file. It pickles, and any process reads the same rows from its units."""
+    """An open file. It pickles, and any process reads the same rows from its units.
+
+    Attributes:
+        sizes: Approximate bytes of each column when read, if the file says so.
+    """
 
     path: Path
     schema: pl.Schema
     units: tuple[Unit, ...]
     bad: tuple[BadRow, ...] = field(default=(), kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
+    sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, compare=False)
 
     @property
     def name(self) -> str:
