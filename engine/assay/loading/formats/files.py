@@ -213,14 +213,20 @@ class Files:
 
     def together(self, rows: int, kept: Collection[str]) -> int:
         """Return how many rows to write together, with some of their columns: ``rows``, or fewer if they are long; the same anywhere."""
-        sizes = [file.sizes.get(name) for file in self.files for name in kept]
-        known = [size for size in sizes if size is not None]
-        written = self._row_bytes if len(known) < len(sizes) else sum(known) // max(1, self._rows or 0)
+        is_known = {*kept} <= self._column_bytes.keys()
+        written = sum(self._column_bytes[name] for name in kept) if is_known else self._row_bytes
         return min(at_once(rows, written, None), at_once(rows, self._row_bytes, None, shares=_READ_SHARES))
 
     @cached_property
     def _rows(self) -> int | None:
         return rows_in_all(unit.rows for file in self.files for unit in file.units)
+
+    @cached_property
+    def _column_bytes(self) -> dict[str, int]:
+        """Approximate bytes of a row in each column of which all files say them."""
+        first, *others = (file.sizes for file in self.files)
+        known = [name for name in first if all(name in sizes for sizes in others)]
+        return {name: sum(file.sizes[name] for file in self.files) // max(1, self._rows or 0) for name in known}
 
     @cached_property
     def _row_bytes(self) -> int:
