@@ -55,6 +55,20 @@ def test_one_large_row_group_is_not_held(tmp_path):
     assert peak(path) < small + 250  # the engine's own reader: 600 more
 
 
+def test_prompts_that_are_stored_once_are_not_written_out_all_at_once(tmp_path):
+    rows, samples = 80_000, 800
+    ids = pl.DataFrame({"id": range(rows)})
+    prompt = pl.format("{} {}", pl.col("id") // samples, pl.lit("Where is my refund? " * 400))
+    frame = ids.with_columns(prompt=prompt, completion=pl.format("a refund is on its way, {}", "id"))
+    small, path = tmp_path / "small.parquet", tmp_path / "prompts.parquet"
+    pq.write_table(frame.head(1000).to_arrow(), small)
+    pq.write_table(frame.to_arrow(), path)
+    assert pq.read_metadata(path).row_group(0).total_byte_size < 10e6
+    assert frame["prompt"].str.len_bytes().sum() > 600e6
+    assert peak(path) < peak(small) + 150
+    assert pl.read_parquet(path.with_suffix(".out.parquet"), columns=["prompt"]).equals(frame.select("prompt"))
+
+
 @pytest.mark.long
 def test_twice_the_rows_take_as_much(tmp_path):
     once = peak(written(tmp_path / "once.parquet", 160_000, 20_000))

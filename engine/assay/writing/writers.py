@@ -15,6 +15,7 @@ from assay.errors import InputError, OutputError, UsageError, printable
 from assay.expressions.readable import has_type, readable
 from assay.expressions.shared_columns import exactly
 from assay.loading.formats.parquet_footer import PLAIN
+from assay.loading.formats.reading import bytes_of_texts
 from assay.names import PROVENANCE_KEY
 from assay.system.arrow import pq
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
@@ -74,7 +75,8 @@ class _Parquet(Writer):
             return
         plain = plain_frame(batch)
         self._held.append(plain)
-        self._rows, self._size = self._rows + plain.height, self._size + int(plain.estimated_size())
+        self._rows += plain.height
+        self._size += max(int(plain.estimated_size()), bytes_of_texts(plain))
         if self._rows > self._most or self._size > _HELD:
             self._tables.write(self._all_held())
 
@@ -301,8 +303,19 @@ class _Guarded(Writer):
 
     def write(self, batch: pl.DataFrame) -> None:
         with self._guard():
-            self._writer.write(batch)
+            for piece in _written_out(batch):
+                self._writer.write(piece)
 
     def close(self, provenance: Mapping[str, Any]) -> str:
         with self._guard():
             return self._writer.close(provenance)
+
+
+def _written_out(batch: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield a batch in pieces, if texts that are stored once for many rows take too much memory where each row has its own."""
+    if batch.height < 2 or bytes_of_texts(batch) <= _HELD:  # noqa: PLR2004
+        yield batch
+    else:
+        middle = batch.height // 2
+        yield from _written_out(batch.head(middle))
+        yield from _written_out(batch.slice(middle))

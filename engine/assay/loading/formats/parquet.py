@@ -23,11 +23,10 @@ import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay.errors import InputError, shown_path
-from assay.expressions.shared_columns import exactly
 from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, pick
+from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, bytes_of_texts, pick
 from assay.names import COMPLETION
 from assay.system.arrow import file_errors, pa, pq
 from assay.system.memory import room, share
@@ -175,7 +174,7 @@ class _Decoder:
 
     def _bounded(self, frame: pl.DataFrame, part: Sequence[Unit]) -> Iterator[pl.DataFrame]:
         """Yield a frame, in pieces if texts that are stored once make it larger than the footer says."""
-        size = _bytes_of_texts(frame)
+        size = bytes_of_texts(frame)
         self._bytes += size
         self._file.reading.refuse_large(self._file.path, self._bytes)
         if size <= max(HARMLESS, 2 * _size_of(part)):
@@ -184,18 +183,9 @@ class _Decoder:
         starts = accumulate((unit.rows or 0 for unit in part), initial=0)
         groups = (frame.slice(start, unit.rows) for start, unit in zip(starts, part, strict=False))
         for piece in (piece for group in groups for piece in group.iter_slices(_TOGETHER)):
-            if _bytes_of_texts(piece) > HARMLESS:
+            if bytes_of_texts(piece) > HARMLESS:
                 self._file.reading.refuse_bomb(self._file.path, self._bytes)
             yield piece
-
-
-def _bytes_of_texts(frame: pl.DataFrame) -> int:
-    texts = [
-        exactly(name).str.len_bytes().cast(pl.UInt64).sum()
-        for name, dtype in frame.schema.items()
-        if dtype == pl.String
-    ]
-    return sum(frame.select(texts).row(0)) if texts else 0
 
 
 _BEGUN: dict[Path, _Decoder] = {}

@@ -251,6 +251,16 @@ def _cut(frame: pl.DataFrame, size: int) -> tuple[pl.DataFrame, pl.DataFrame | N
     return (frame, None) if rows >= frame.height else (frame.head(rows), frame.slice(rows))
 
 
+def bytes_of_texts(frame: pl.DataFrame) -> int:
+    """Return the bytes of all texts in the columns of a frame, also of those that are stored once for many rows."""
+    texts = [
+        exactly(name).str.len_bytes().cast(pl.UInt64).sum()
+        for name, dtype in frame.schema.items()
+        if dtype == pl.String
+    ]
+    return sum(frame.select(texts).row(0)) if texts else 0
+
+
 @frozen
 class File(ABC):
     """An open file. It pickles, and any process reads the same rows from its units.
