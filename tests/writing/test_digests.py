@@ -13,6 +13,7 @@ from insight_cases import content_of
 from worked_cases import worked
 
 import assay
+from assay.loading.formats import reading
 from assay.writing.digests import root_of
 
 SPEC = {"checks": [{"type": "contains", "text": "refund"}]}
@@ -73,6 +74,19 @@ def test_the_content_is_that_of_the_cells_however_they_are_cut_and_read(tmp_path
     assert content_of(back.iter_slices(2), back.schema) == content
     assert (content["rows"], [name for name, _, _ in content["columns"]]) == (5, back.columns)
     assert content["columns"][0][2] == whole["columns"][0][2]
+
+
+@pytest.mark.parametrize("most", [0, 1, 50, 400])
+def test_texts_that_take_too_much_memory_together_are_hashed_in_pieces(monkeypatch, most):
+    texts = ["", "é", "a" * 300, None, *["b" * 40] * 9]
+    frame = pl.DataFrame({"text": texts, "^y$": texts[::-1], "lists": [[text, text] for text in texts]})
+    whole = content_of([frame], frame.schema)
+    monkeypatch.setattr(reading, "AT_ONCE", most)
+    pieces = [*reading.written_out(frame)]
+    assert pl.concat(pieces).equals(frame)
+    assert len(pieces) > 2
+    assert all(piece.height == 1 or reading.bytes_of_texts(piece) <= most for piece in pieces)
+    assert content_of([frame], frame.schema) == whole
 
 
 def test_every_cell_shows():

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.loading.formats.reading import written_out
 from assay.system.arrow import buffers
 
 _MARK = b"assay column 1"
@@ -96,9 +97,7 @@ class _ColumnDigest:
         else:  # in a run of small batches, the calls that this saves cost more than the hashes
             self._valid.update(b"\1" * len(values))
         if self.dtype in (pl.String, pl.Binary):
-            texts = present.cast(self.dtype).cast(pl.Binary).cast(pl.List(pl.UInt8))  # one behind the other
-            _add(self._sizes, texts.list.len().cast(pl.UInt64))
-            _add(self._data, texts.explode(empty_as_null=False))
+            self._update_texts(present.cast(self.dtype))
         elif isinstance(self.dtype, pl.List | pl.Array):
             sizes = present.list.len() if isinstance(self.dtype, pl.List) else present.arr.len()
             _add(self._sizes, sizes.cast(pl.UInt64))
@@ -108,6 +107,12 @@ class _ColumnDigest:
                 child.update(present.struct.unnest().get_column(field.name))
         elif self.dtype != pl.Null:
             _add(self._data, present.cast(pl.UInt8) if self.dtype == pl.Boolean else present)
+
+    def _update_texts(self, values: pl.Series) -> None:
+        for piece in written_out(values.to_frame()):
+            texts = piece.to_series().cast(pl.Binary).cast(pl.List(pl.UInt8))  # one behind the other
+            _add(self._sizes, texts.list.len().cast(pl.UInt64))
+            _add(self._data, texts.explode(empty_as_null=False))
 
 
 def _stored(dtype: Any) -> Any:

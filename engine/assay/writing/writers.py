@@ -15,7 +15,7 @@ from assay.errors import InputError, OutputError, UsageError, printable
 from assay.expressions.readable import has_type, readable
 from assay.expressions.shared_columns import exactly
 from assay.loading.formats.parquet_footer import PLAIN
-from assay.loading.formats.reading import bytes_of_texts
+from assay.loading.formats.reading import AT_ONCE, bytes_of_texts, written_out
 from assay.names import PROVENANCE_KEY
 from assay.system.arrow import pq
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
@@ -77,7 +77,7 @@ class _Parquet(Writer):
         self._held.append(plain)
         self._rows += plain.height
         self._size += max(int(plain.estimated_size()), bytes_of_texts(plain))
-        if self._rows > self._most or self._size > _HELD:
+        if self._rows > self._most or self._size > AT_ONCE:
             self._tables.write(self._all_held())
 
     def _all_held(self) -> pl.DataFrame:
@@ -98,10 +98,6 @@ class _Parquet(Writer):
     def abandon(self) -> None:
         self._content.close()
         self._tables.abandon()
-
-
-_HELD = 1 << 25
-"""Bytes of a result that are held in memory to be written at once."""
 
 
 class _ArrowParquet:
@@ -303,19 +299,9 @@ class _Guarded(Writer):
 
     def write(self, batch: pl.DataFrame) -> None:
         with self._guard():
-            for piece in _written_out(batch):
+            for piece in written_out(batch):
                 self._writer.write(piece)
 
     def close(self, provenance: Mapping[str, Any]) -> str:
         with self._guard():
             return self._writer.close(provenance)
-
-
-def _written_out(batch: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield a batch in pieces, if texts that are stored once for many rows take too much memory where each row has its own."""
-    if batch.height < 2 or bytes_of_texts(batch) <= _HELD:  # noqa: PLR2004
-        yield batch
-    else:
-        middle = batch.height // 2
-        yield from _written_out(batch.head(middle))
-        yield from _written_out(batch.slice(middle))

@@ -32,6 +32,9 @@ Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 HARMLESS = 64 << 20
 """Bytes that any file, or piece of a file, may have when read."""
 
+AT_ONCE = 1 << 25
+"""Bytes of a result that are in memory to be written, or of its texts to be hashed."""
+
 
 @frozen
 class Reading:
@@ -259,6 +262,16 @@ def bytes_of_texts(frame: pl.DataFrame) -> int:
         if dtype == pl.String
     ]
     return sum(frame.select(texts).row(0)) if texts else 0
+
+
+def written_out(batch: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield a batch in pieces, if texts that are stored once for many rows take too much memory where each row has its own."""
+    if batch.height < 2 or bytes_of_texts(batch) <= AT_ONCE:  # noqa: PLR2004
+        yield batch
+    else:
+        middle = batch.height // 2
+        yield from written_out(batch.head(middle))
+        yield from written_out(batch.slice(middle))
 
 
 @frozen
