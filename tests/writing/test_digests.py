@@ -13,7 +13,7 @@ from insight_cases import content_of
 from worked_cases import worked
 
 import assay
-from assay.loading.formats import reading
+from assay.system import memory
 from assay.writing.digests import root_of
 
 SPEC = {"checks": [{"type": "contains", "text": "refund"}]}
@@ -81,11 +81,11 @@ def test_texts_that_take_too_much_memory_together_are_hashed_in_pieces(monkeypat
     texts = ["", "é", "a" * 300, None, *["b" * 40] * 9]
     frame = pl.DataFrame({"text": texts, "^y$": texts[::-1], "lists": [[text, text] for text in texts]})
     whole = content_of([frame], frame.schema)
-    monkeypatch.setattr(reading, "AT_ONCE", most)
-    pieces = [*reading.written_out(frame)]
+    monkeypatch.setattr(memory, "WRITTEN_OUT", most)
+    pieces = [*memory.written_out(frame)]
     assert pl.concat(pieces).equals(frame)
     assert len(pieces) > 2
-    assert all(piece.height == 1 or reading.bytes_of_texts(piece) <= most for piece in pieces)
+    assert all(piece.height == 1 or memory.bytes_of_texts(piece) <= most for piece in pieces)
     assert content_of([frame], frame.schema) == whole
 
 

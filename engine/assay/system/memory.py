@@ -13,6 +13,9 @@ _OVERHEAD = 384 << 20
 
 _MINIMUM = 512 << 20
 
+WRITTEN_OUT = 1 << 25
+"""Bytes of a result that are in memory to be written, or of its texts to be hashed."""
+
 
 def default_limit() -> int:
     """Return the default memory limit in bytes: 640 MiB plus 128 MiB for each thread of Polars."""
@@ -40,6 +43,22 @@ def share(limit: int | None) -> int:
 def at_once(rows: int, size: int, limit: int | None, shares: int = 1) -> int:
     """Return the number of rows for one batch: fewer if the rows are long."""
     return max(1, min(rows, shares * share(limit) // max(1, size)))
+
+
+def bytes_of_texts(frame: pl.DataFrame) -> int:
+    """Return the bytes of all texts in the columns of a frame, also of those that are stored once for many rows."""
+    sizes = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())
+    return sum(sizes.row(0)) if sizes.width else 0
+
+
+def written_out(batch: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield a batch in pieces, if texts that are stored once for many rows take too much memory where each row has its own."""
+    if batch.height < 2 or bytes_of_texts(batch) <= WRITTEN_OUT:  # noqa: PLR2004
+        yield batch
+    else:
+        middle = batch.height // 2
+        yield from written_out(batch.head(middle))
+        yield from written_out(batch.slice(middle))
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.loading.formats.reading import written_out
 from assay.system.arrow import buffers
+from assay.system.memory import written_out
 
 _MARK = b"assay column 1"
 _PENDING = 2  # batches that wait to be hashed

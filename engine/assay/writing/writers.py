@@ -15,10 +15,10 @@ from assay.errors import InputError, OutputError, UsageError, printable
 from assay.expressions.readable import has_type, readable
 from assay.expressions.shared_columns import exactly
 from assay.loading.formats.parquet_footer import PLAIN
-from assay.loading.formats.reading import AT_ONCE, bytes_of_texts, written_out
 from assay.names import PROVENANCE_KEY
 from assay.system.arrow import pq
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
+from assay.system.memory import WRITTEN_OUT, bytes_of_texts, written_out
 from assay.system.stdout import standard_output
 from assay.thresholds import THRESHOLDS
 from assay.writing.digests import ContentDigest
@@ -77,7 +77,7 @@ class _Parquet(Writer):
         self._held.append(plain)
         self._rows += plain.height
         self._size += max(int(plain.estimated_size()), bytes_of_texts(plain))
-        if self._rows > self._most or self._size > AT_ONCE:
+        if self._rows > self._most or self._size > WRITTEN_OUT:
             self._tables.write(self._all_held())
 
     def _all_held(self) -> pl.DataFrame:

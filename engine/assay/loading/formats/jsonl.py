@@ -618,9 +618,8 @@ class _Survey:
             # NOTE: methods of a series named "^y$" take its name as a pattern
             self._learn([{texts.name: text} for text in texts.alias("texts").drop_nulls().head(1)])
         for lists in frame.select(pl.col(pl.List)):
-            filled = lists.alias("lists")
-            filled = filled.filter((filled.list.len() > 0).fill_null(value=False))
-            self._learn([{lists.name: elements} for elements in filled.head(1).to_list()])
+            at = (lists.alias("lists").list.len() > 0).arg_max() or 0
+            self._learn([{lists.name: elements} for elements in lists.slice(at, 1).to_list()])
         self._rows += frame.height
         return True
 

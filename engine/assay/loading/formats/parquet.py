@@ -26,10 +26,10 @@ from assay.errors import InputError, shown_path
 from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, bytes_of_texts, pick
+from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, pick
 from assay.names import COMPLETION
 from assay.system.arrow import file_errors, pa, pq
-from assay.system.memory import room, share
+from assay.system.memory import bytes_of_texts, room, share
 from assay.system.processes import keeps_memory
 from assay.system.special_files import engine_path
 from assay.thresholds import THRESHOLDS

@@ -32,9 +32,6 @@ Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 HARMLESS = 64 << 20
 """Bytes that any file, or piece of a file, may have when read."""
 
-AT_ONCE = 1 << 25
-"""Bytes of a result that are in memory to be written, or of its texts to be hashed."""
-
 
 @frozen
 class Reading:
@@ -252,26 +249,6 @@ def _cut(frame: pl.DataFrame, size: int) -> tuple[pl.DataFrame, pl.DataFrame | N
     """Return the first of the fewest equal slices of about ``size`` bytes, and the others."""
     rows = frame.height // max(1, -(-int(frame.estimated_size()) // max(1, size))) + 1
     return (frame, None) if rows >= frame.height else (frame.head(rows), frame.slice(rows))
-
-
-def bytes_of_texts(frame: pl.DataFrame) -> int:
-    """Return the bytes of all texts in the columns of a frame, also of those that are stored once for many rows."""
-    texts = [
-        exactly(name).str.len_bytes().cast(pl.UInt64).sum()
-        for name, dtype in frame.schema.items()
-        if dtype == pl.String
-    ]
-    return sum(frame.select(texts).row(0)) if texts else 0
-
-
-def written_out(batch: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield a batch in pieces, if texts that are stored once for many rows take too much memory where each row has its own."""
-    if batch.height < 2 or bytes_of_texts(batch) <= AT_ONCE:  # noqa: PLR2004
-        yield batch
-    else:
-        middle = batch.height // 2
-        yield from written_out(batch.head(middle))
-        yield from written_out(batch.slice(middle))
 
 
 @frozen
