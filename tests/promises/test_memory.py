@@ -56,18 +56,16 @@ def test_one_large_row_group_is_not_held(tmp_path):
 
 
 def test_prompts_that_are_stored_once_are_not_written_out_all_at_once(tmp_path):
-    rows, samples = 80_000, 800
+    rows, samples = 80_000, 1600
     ids = pl.DataFrame({"id": range(rows)})
-    prompt = pl.format("{} {}", pl.col("id") // samples, pl.lit("Where is my refund? " * 400))
+    prompt = pl.format("{} {}", pl.col("id") // samples, pl.lit("Where is my refund? " * 800))
     frame = ids.with_columns(prompt=prompt, completion=pl.format("a refund is on its way, {}", "id"))
     small, path = tmp_path / "small.parquet", tmp_path / "prompts.parquet"
     pq.write_table(frame.head(1000).to_arrow(), small)
     pq.write_table(frame.to_arrow(), path)
     assert pq.read_metadata(path).row_group(0).total_byte_size < 10e6
-    assert frame["prompt"].str.len_bytes().sum() > 600e6
-    most = peak(small) + 150
-    # beside busy processes, threads that wait for each other hold some 60 more: the least counts
-    assert any(peak(path) < most for _ in range(6))
+    assert frame["prompt"].str.len_bytes().sum() > 1200e6
+    assert peak(path) < peak(small) + 400  # it takes 130 to 220, on 1 to 64 threads; all at once: 2,100 more
     assert pl.read_parquet(path.with_suffix(".out.parquet"), columns=["prompt"]).equals(frame.select("prompt"))
 
 
