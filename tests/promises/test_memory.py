@@ -52,7 +52,7 @@ def test_one_large_row_group_is_not_held(tmp_path):
     small = peak(written(tmp_path / "small.parquet", 1000, 1000))
     path = written(tmp_path / "large.parquet", 200_000, 200_000)
     assert pq.read_metadata(path).row_group(0).total_byte_size > 295e6
-    assert peak(path) < small + 250  # the engine's own reader: 600 more
+    assert peak(path) < small + 350  # it takes 220; the engine's own reader: 600 more
 
 
 def test_prompts_that_are_stored_once_are_not_written_out_all_at_once(tmp_path):
