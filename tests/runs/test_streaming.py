@@ -61,7 +61,7 @@ def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
         assay.score([{"completion": "a"}], SPEC)
 
 
-def _rows_ahead(monkeypatch, owner, source, path):
+def _rows_ahead(monkeypatch, owner, source, path, **reading):
     """Score 30,000 rows with a slow function; return by how many those of a source are ahead of it, as each frame comes."""
     handed, scored, ahead = 0, 0, []
     frames = getattr(owner, source)
@@ -79,7 +79,7 @@ def _rows_ahead(monkeypatch, owner, source, path):
         return 1.0
 
     monkeypatch.setattr(owner, source, counted)
-    assert assay.score_file(path, assay.Rubric([slow])).rows == 30_000
+    assert assay.score_file(path, assay.Rubric([slow]), **reading).rows == 30_000
     assert handed == 30_000
     return ahead
 
@@ -92,14 +92,15 @@ def test_a_reader_of_row_groups_waits_for_the_rows_that_are_scored(tmp_path, mon
     assert max(ahead) <= 8_000
 
 
-def test_a_row_group_is_handed_on_in_slices_while_its_rows_are_scored(tmp_path, monkeypatch):
+@pytest.mark.parametrize("by_pages", [False, True], ids=["by groups", "by pages"])
+def test_a_row_group_is_handed_on_in_slices_while_its_rows_are_scored(tmp_path, monkeypatch, by_pages):
     """Or each thread makes columns, and Python's texts, of a whole row group."""
     texts = [f"b{at:05}" for at in range(30_000)]
     pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet", row_group_size=15_000)
     slice_rows = 500
     size = pl.Series(texts[:slice_rows]).estimated_size()
     monkeypatch.setattr(file_run, "share", lambda _: size)
-    ahead = _rows_ahead(monkeypatch, Pace, "following", tmp_path / "in.parquet")
+    ahead = _rows_ahead(monkeypatch, Pace, "following", tmp_path / "in.parquet", verify_checksums=by_pages)
     # each thread scores a slice, one waits for a thread, and one is read
     assert max(ahead) <= (pl.thread_pool_size() + 2) * (slice_rows + 1)
 

@@ -26,7 +26,7 @@ from assay.errors import InputError, shown_path
 from assay.frozen import frozen
 from assay.loading.formats.parquet_footer import PLAIN, plain_footer
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, File, Pace, Reading, Unit, about_file, pick
+from assay.loading.formats.reading import HARMLESS, File, Reading, Unit, about_file, pick
 from assay.names import COMPLETION
 from assay.system.arrow import file_errors, pa, pq
 from assay.system.memory import bytes_of_texts, room, share
@@ -65,9 +65,6 @@ class ParquetFile(File):
         with pq.ParquetFile(engine_path(self.path)) as source:
             serialized = source.schema_arrow.remove_metadata().serialize().to_pybytes()
         return _is_plain(serialized, tuple(self.schema.items()))
-
-    def scan(self, first: int = 0, last: int | None = None, pace: Pace | None = None) -> pl.LazyFrame:
-        return super().scan(first, last, None if self.is_read_by_pages(self.units[first:last]) else pace)
 
     def is_read_by_pages(self, units: Sequence[Unit]) -> bool:
         """Return whether a run gets some row groups in frames of a few pages, not as they are decoded."""
