@@ -15,7 +15,7 @@ import polars as pl
 from assay.errors import AssayWarning, InputError, printable
 from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
-from assay.expressions.mixed import BYTES, typed
+from assay.expressions.mixed import BYTES, TYPED, typed
 from assay.expressions.shared_columns import in_lists
 from assay.names import GOLD_COLUMNS, OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER
 from assay.system.arrow import pa
@@ -124,6 +124,11 @@ class Column:
     def dtype(self) -> pl.DataType:
         """Type of the series, after all batches."""
         return self.series([]).dtype
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it gives JSON text, or messages with their JSON, whatever else comes of JSON values with types as before."""
+        return self._as_text
 
     def series(self, values: Sequence[Any]) -> pl.Series:
         """Return values of a known batch as a series."""
@@ -284,6 +289,10 @@ class _Exact(Column):
         if list in self._kinds:
             self._elements.update(*(_kinds_of(value) for value in values if type(value) is list))
 
+    @property
+    def is_settled(self) -> bool:
+        return self.dtype == TYPED
+
     def series(self, values: Sequence[Any]) -> pl.Series:
         values = self._plain(values)
         kinds, elements = self._kinds - {type(None)}, self._elements - {type(None)}
@@ -375,6 +384,10 @@ class _Completions(Column):
             # a warning, not an error: a row must not be read differently because of other rows
             warnings.warn(f"{fact} {MESSAGE_HINT}", AssayWarning, stacklevel=2)
 
+    @property
+    def is_settled(self) -> bool:
+        return self._exact and self._readable
+
     def series(self, values: Sequence[Any]) -> pl.Series:
         if not self._chats:
             texts = [None if value is None else mended(value) for value in values]
@@ -390,14 +403,12 @@ class _Completions(Column):
 
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
     """Return a message with what role and text cannot represent (see ``values.chats``)."""
-    shown = _message(message)
-    if message is None:
-        return shown | {EXACT: None}
-    rest = {
-        name: value for name, value in message.items() if not isinstance(value, str) or shown.get(name) != mended(value)
-    }
-    present = {name: text if name in message else None for name, text in shown.items()}
-    return present | {EXACT: exact.write(rest, "completion", exact.Losses()) if rest else None}
+    shown: dict[str, str | None] = _message(message)
+    rest = {name: value for name, value in (message or {}).items() if name not in _FIELDS or not isinstance(value, str)}
+    if message is not None:
+        shown |= {name: None for name in _FIELDS if name not in message}
+    shown[EXACT] = exact.write(rest, "completion", exact.Losses()) if rest else None
+    return shown
 
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:

@@ -36,6 +36,11 @@ class LearnedColumns:
         """Schema of the frames, by the batches so far."""
         return pl.Schema({name: each.dtype for name, each in self._columns.items()})
 
+    @property
+    def settled(self) -> list[str]:
+        """The columns that only Python gives, and that learn no more from JSON values whose parts have the types of those seen."""
+        return [name for name, each in self._columns.items() if each.is_settled]
+
     def frame(self, rows: Sequence[Mapping[str, Any]], names: Collection[str] | None = None) -> pl.DataFrame:
         """Return a known batch, or some of its columns, as a frame."""
         values = transposed(rows)

@@ -130,8 +130,11 @@ def _untagged(fields: dict[str, Any]) -> Any:
         raise ValueError(f"{fields['value']!r} is not a {fields[TAG]}") from error
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _dumps(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = _encode(value)
     try:
         text.encode()
     except UnicodeEncodeError:  # lone surrogates

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -26,6 +27,7 @@ from assay.expressions.mixed import JSON
 from assay.loading.formats import json_forms
 from assay.loading.formats.files import open_each
 from assay.loading.formats.json_forms import Forms
+from assay.loading.formats.jsonl import LineReader, LineSource, _Survey
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.names import BAD
@@ -33,6 +35,7 @@ from assay.scoring.in_memory import prepare
 from assay.scoring.reference import score_rows
 from assay.system.spool import spool
 from assay.thresholds import THRESHOLDS
+from assay.values.rows import LearnedColumns
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 BROKEN = b'{"completion":'
@@ -83,12 +86,18 @@ LEAF = st.one_of(TEXT, NUMBER, st.booleans(), st.none())
 CHAT = st.lists(
     st.fixed_dictionaries({"role": TEXT, "content": TEXT}, optional={"name": st.one_of(TEXT, st.none())}), max_size=2
 )
+CALL = st.fixed_dictionaries({"name": TEXT, "arguments": st.fixed_dictionaries({"k": NUMBER})}, optional={"id": TEXT})
+CALLS = st.lists(
+    st.fixed_dictionaries({"role": TEXT, "content": TEXT | st.none()}, optional={"tool_calls": st.lists(CALL)}),
+    max_size=2,
+)
 VALUE = st.one_of(LEAF, CHAT, st.lists(LEAF, max_size=3), st.dictionaries(st.sampled_from(["k", "a", ""]), LEAF))
 KINDS = [TEXT, st.integers(-9, 9), st.integers(), st.floats(allow_nan=False), st.booleans(), CHAT, LEAF, VALUE]
 KINDS += [st.lists(TEXT, max_size=2), st.lists(st.integers(-9, 9), max_size=3), st.fixed_dictionaries({"k": TEXT})]
 KINDS += [
     st.fixed_dictionaries({"k": st.integers(-9, 9)}, optional={"answer": NUMBER, "l": st.lists(TEXT, max_size=2)})
 ] * 3
+KINDS += [CALLS, st.lists(st.fixed_dictionaries({"k": st.floats(), "l": st.lists(st.integers())}), max_size=2)] * 2
 KINDS.append(st.fixed_dictionaries({"i": st.sampled_from([1, 2**53 + 1]), "f": st.sampled_from([1, 0.5])}))
 NAMES = ["a", "k", "", "é", "role", "answer", "metadata", "info", 'q"', "b\\", "prompt", "metadata", "^y$"]
 HOSTILE = [
@@ -121,7 +130,7 @@ def files_of_lines(draw):
     """Lines that are mostly alike, with some that are not."""
     columns = draw(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(KINDS), max_size=4))
     row = st.fixed_dictionaries({}, optional=columns) if draw(st.booleans()) else st.fixed_dictionaries(columns)
-    texts = st.fixed_dictionaries({"completion": TEXT | st.none() if draw(st.booleans()) else CHAT})
+    texts = st.fixed_dictionaries({"completion": draw(st.sampled_from([TEXT | st.none(), CHAT, CALLS]))})
     rows = draw(st.lists(st.tuples(row, texts), min_size=1, max_size=12))
     compact = {"separators": (",", ":")} if draw(st.booleans()) else {}
     lines = [json.dumps({**two, **one}, ensure_ascii=draw(st.booleans()), **compact) for one, two in rows]
@@ -189,6 +198,20 @@ def differently_read(path):
 )
 @example([b'{"metadata": [1]}', b'{"metadata": %b1%b}' % (b"[" * 500, b"]" * 500), b'{"metadata": [[1]]}'])
 @example([b'{"completion": null}', b'{"completion": [{"role": "x", "content": "\xff"}]}', b'{"completion": ""}'])
+@example(
+    [b'{"completion": [{"content": "x", "exact": {"k": 1}}]}'] * 3 + [b'{"completion": [{"exact": {"k": 1, "k": 2}}]}']
+)
+@example([b'{"completion": [{"role": "x", "content": "y", "exact": "[]"}]}'] * 3)
+@example(
+    [b'{"metadata": {"k": [{"l": %b}]}}' % value for value in (b"0.5", b"1", b"1e400", b"NaN", b'"x"', b"{}", b"1")]
+)
+@example(
+    [b'{"metadata": %b}' % value for value in (b"{}", b'{"k": {}}', b'"x"', b'{"k": {"l": 1}}', b'{"k": 1}', b"[]")]
+)
+@example([b'{"answer": {"__assay/json": "x"}}'] * 3 + [b'{"answer": {"__assay/json": "x", "__assay/json": "y"}}'])
+@example(
+    [b'{"a": {"k": 1}}', b'{"a": "x"}'] + [b'{"a": {"k": 1}}'] * 3 + [b'{"a": {"l": 1}}', b'{"a": {"k": 1, "k": 1}}']
+)
 def test_a_line_means_the_same_whoever_reads_it_and_wherever_the_file_is_cut(lines):
     with tempfile.TemporaryDirectory() as folder:
         found = differently_read(written(folder, b"\n".join(lines)))
@@ -238,6 +261,48 @@ def test_plain_lines_are_read_by_the_engine(tmp_path, chunks, rows):
     assert by_engine(file) == len(file.chunks) > 2
     names = [name for name in rows[-1] if name != "completion"]
     assert collected(file).select(names).to_dicts() == [{name: row.get(name) for name in names} for row in rows]
+
+
+CALLED = {"role": "assistant", "content": None, "tool_calls": [{"name": "f", "arguments": {"x": 0.5}}]}
+STRUCTURES = {
+    "metadata": [{"completion": "b", "metadata": {"n": at, "l": [{"m": "x"}]}} for at in range(40)],
+    "fields that come and go": [
+        {"completion": "b", "metadata": [{"n": 1}, {"n": 0.5, "m": None}][at % 2]} for at in range(40)
+    ],
+    "golds": [{"completion": "b", "answer": {"n": at}, "expected": [{"m": "x"}]} for at in range(40)],
+    "tool calls": [{"completion": [{"role": "user", "content": "b"}, CALLED]}] * 40,
+    "columns of several types": [{"completion": "b", "info": {"n": 1}, "x": [1, {"n": 1}][not at]} for at in range(40)],
+}
+
+
+@pytest.mark.parametrize("rows", STRUCTURES.values(), ids=STRUCTURES)
+def test_lines_with_structures_are_searched_for_oddities_by_the_engine(tmp_path, chunks, rows, monkeypatch):
+    """Python reads their values, once; that the first lines are read twice gives their types."""
+    chunks(500)
+    searched, read = [], LineReader.lines
+    monkeypatch.setattr(
+        LineReader, "lines", lambda reader, data, line: searched.append(line) or read(reader, data, line)
+    )
+    file = looked_through(written(tmp_path, lines_of(rows)))
+    whole = collected(file)
+    is_mixed = rows is STRUCTURES["columns of several types"]
+    assert (len(searched) == 1) != is_mixed
+    assert len(file.chunks) > 3
+    monkeypatch.setattr(Forms, "read", lambda *_: None)
+    monkeypatch.setattr("assay.loading.formats.jsonl.plain_rows", lambda _: None)
+    assert collected(looked_through(file.path)).equals(whole)
+
+
+def test_structures_of_very_many_fields_are_not_handed_to_the_engine(tmp_path, chunks):
+    """For each row would store all of them."""
+    chunks(2_000)
+    rows = [{"completion": "b", "metadata": {f"k{at}": at}} for at in range(1_000)]
+    path = written(tmp_path, lines_of(rows))
+    survey = _Survey(LineSource.of(path, "rows", Reading()), Reading(), LearnedColumns({}), Forms({}), 0)
+    with ThreadPoolExecutor(1) as pool:
+        assert sum(1 for _ in survey.run(pool, 1)) > 10
+    assert survey.forms.all_types["metadata"] == pl.Object()
+    assert collected(looked_through(path))["metadata"].to_list() == [json.dumps(row["metadata"]) for row in rows]
 
 
 @pytest.mark.parametrize(("name", "other"), [("b\\", 'b":1.5,'), ("a\\b", "a\b"), ("answer", 'x"answer')])

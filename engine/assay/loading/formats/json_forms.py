@@ -10,6 +10,9 @@ a lone surrogate. The rest is looked for here:
 - It takes a whole number for a float. In the columns where the difference counts, numbers with a point or an exponent are counted.
 - It does not tell null from a key that is missing, which in a message is not the same.
 
+JSON that becomes text is written by Python as it stands in the line, in the order of its keys; of it, Arrow only proves that nothing is
+odd, so that lines are parsed once and not searched for keys that stand twice.
+
 NOTE: where an object should begin, null ends the process with a fault of the memory (Arrow 26). So none may stand behind a brace, and no
 block that a thread parses may begin elsewhere than a line.
 """
@@ -17,12 +20,14 @@ block that a thread parses may begin elsewhere than a line.
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
 from assay.expressions.json import NOT_JSON, quick_loads
 from assay.system.arrow import pa, pj
+from assay.thresholds import THRESHOLDS
 from assay.values.column import FLOATABLE
 
 _GAP = rb"[ \t]*"
@@ -32,6 +37,8 @@ _FRACTIONS = {pl.Float64(): _BROKEN, pl.List(pl.Float64()): _BROKEN_LIST}
 """Types whose values must have no whole number in columns that keep the values of rows as they are, and the form of such values."""
 _MINUS_ZERO = re.compile(rb"[:\[,][ \t]*-0[,}\] \t]")
 _NULL_BEHIND = re.compile(rb"\}[ \t]*null")
+_LEAVES: dict[type, Any] = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64}
+_KINDS = _LEAVES | {list: pl.List, dict: pl.Struct}
 _BLOCK = 1 << 20
 """Bytes that a thread parses at a time."""
 _NEWLINE, _RETURN, _OPENING, _CLOSING = b"\n\r{}"
@@ -42,10 +49,16 @@ class _NoForm(Exception):  # noqa: N818  (never leaves this module)
 
 
 class Forms:
-    """The types of the columns of JSON lines, and how their values have to be written."""
+    """The types of the columns of JSON lines, and how their values have to be written.
 
-    def __init__(self, schema: Mapping[str, pl.DataType], exact: Collection[str] = ()) -> None:
-        self.all_types = dict(schema)
+    Attributes:
+        checked: Columns whose values Python has to read, though nothing is odd about lines that have these types.
+    """
+
+    def __init__(
+        self, schema: Mapping[str, pl.DataType], exact: Collection[str] = (), checked: Collection[str] = ()
+    ) -> None:
+        self.all_types, self.checked = dict(schema), frozenset(checked)
         self.schema: dict[str, pl.DataType] = {}
         self._fractions: dict[str, re.Pattern[bytes]] = {}
         names = [*schema, *(name for dtype in schema.values() for name in _names(dtype))]
@@ -69,7 +82,9 @@ class Forms:
         except (pa.ArrowException, UnicodeDecodeError):  # not UTF-8, not JSON, or not of these types
             return None
         frame = _frame(table)
-        if frame.height != lines or not all(_is_certain(series, data) for series in frame):
+        if frame.height != lines:
+            return None
+        if not all(_is_finite(each) if each.name in self.checked else _is_certain(each, data) for each in frame):
             return None
         fractions = self._fractions.items()
         is_exact = all(len(form.findall(data)) == lines - frame[name].null_count() for name, form in fractions)
@@ -142,6 +157,44 @@ def _is_certain(series: pl.Series, data: bytes, *, nested: bool = False) -> bool
     is_exact = series.is_between(-FLOATABLE + 1, FLOATABLE - 1).all() or (series.dtype == pl.Int64 and not nested)
     # -0 is 0 to Python, and to Arrow where it reads floats, as it may once all types are known, it is not
     return is_exact and not ((series == 0).any() and _MINUS_ZERO.search(data))
+
+
+def _is_finite(series: pl.Series) -> bool:
+    series = series.alias("values")  # as above
+    if isinstance(series.dtype, pl.Struct):
+        return all(map(_is_finite, series.struct.unnest()))
+    if isinstance(series.dtype, pl.List):
+        return _is_finite(series.filter((series.list.len() > 0).fill_null(value=False)).explode())
+    return series.dtype != pl.Float64 or bool(series.is_finite().all())
+
+
+def type_of(values: Sequence[Any], known: pl.DataType) -> pl.DataType:
+    """Return the type of JSON values and of those before them, which have a known one; ``Object`` if there is none, or of many fields."""
+    try:
+        dtype = _type_of(values, known)
+        _arrow_type(dtype)
+    except _NoForm:
+        return pl.Object()
+    return dtype if sum(1 for _ in _names(dtype)) <= THRESHOLDS.struct_fields else pl.Object()
+
+
+def _type_of(values: Sequence[Any], known: Any) -> pl.DataType:
+    kinds = {type(value) for value in values} - {type(None)}
+    if known != pl.Null:
+        kinds.add(next(kind for kind, dtype in _KINDS.items() if known.base_type() == dtype))
+    if kinds == {dict}:
+        fields = dict(known.to_schema()) if known == pl.Struct else {}
+        found: dict[str, list[Any]] = {name: [] for name in fields}
+        for value in values:
+            for name, inner in (value or {}).items():
+                found.setdefault(name, []).append(inner)
+        types = {name: _type_of(inner, fields.get(name, pl.Null())) for name, inner in found.items()}
+        return pl.Struct(types) if types else pl.Null()
+    if kinds == {list}:
+        return pl.List(_type_of([*chain.from_iterable(filter(None, values))], getattr(known, "inner", pl.Null())))
+    if len(kinds) > 1 and kinds != {int, float}:
+        raise _NoForm
+    return _LEAVES[float if float in kinds else kinds.pop()]() if kinds else pl.Null()
 
 
 def fits(proven: Any, target: Any) -> bool:

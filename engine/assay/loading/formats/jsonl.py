@@ -20,7 +20,7 @@ from assay.expressions.json import MAX_DEPTH, mended, too_deep
 from assay.expressions.mixed import TYPED
 from assay.frozen import frozen
 from assay.loading.formats.documents import RecordDocument, form_of, other_kind, read_json, reader, refuse
-from assay.loading.formats.json_forms import Forms, fits, parse, plain_rows
+from assay.loading.formats.json_forms import Forms, fits, parse, plain_rows, type_of
 from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, looked_through, pick, rows_in_all
 from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
 from assay.system.arrow import pa
@@ -581,7 +581,7 @@ class _Survey:
         if not piece.whole:
             self._add_bad(self._line, 0, piece.data, too_long(self._reading.max_line))
         elif is_plain and self._is_read_by_engine(piece, ahead):
-            forms, lines = self.forms, self._rows - rows_before
+            forms, lines, has_nothing_odd = self.forms, self._rows - rows_before, True
         elif self._read(piece.data):
             has_nothing_odd = self._reading.reshape is None
             if is_plain:
@@ -595,12 +595,21 @@ class _Survey:
 
     def _forms_of(self, piece: Piece) -> Forms | None:
         """Return the forms of a piece that Python has read, from which on those that follow are read by Arrow."""
-        schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()}
+        by_python = self._types_by_python(piece)
+        schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()} | by_python
         if schema == self.forms.all_types:
             return None
         exact = (self._reading.mapping.get(name, name) for name in (*GOLD_COLUMNS, *self._reading.exact))
-        self.forms = Forms(schema, [*exact])
-        return self.forms if self.forms.read(piece.data) is not None else None
+        checked = [name for name, dtype in by_python.items() if dtype.is_nested()]
+        self.forms = Forms(schema, [*exact], checked)
+        return self.forms if not checked and self.forms.read(piece.data) is not None else None
+
+    def _types_by_python(self, piece: Piece) -> dict[str, pl.DataType]:
+        """Return the types, in the lines so far, of columns that only Python gives: where lines have them, it need not look for oddities."""
+        types = {name: self.forms.all_types.get(name, pl.Null()) for name in self._columns.settled}
+        names = [name for name, dtype in types.items() if dtype != pl.Object()]
+        rows = (plain_rows(piece.data) if names else None) or []
+        return types | {name: type_of([row.get(name) for row in rows], types[name]) for name in names}
 
     def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
         """Whether Arrow can read the lines because all have the known forms.
@@ -611,13 +620,14 @@ class _Survey:
         frame = self.forms.read(piece.data) if ahead is None else ahead.result()
         if frame is None:
             return False
-        for integers in frame.select(pl.col(pl.Int64)):
+        learned = [each for each in frame if each.name not in self.forms.checked]
+        for integers in (each for each in learned if each.dtype == pl.Int64):
             ends = (integers.min(), integers.max())
             self._learn([{integers.name: bound} for bound in ends if bound is not None])
-        for texts in frame.select(pl.col(pl.String)):
+        for texts in (each for each in learned if each.dtype == pl.String):
             # NOTE: methods of a series named "^y$" take its name as a pattern
             self._learn([{texts.name: text} for text in texts.alias("texts").drop_nulls().head(1)])
-        for lists in frame.select(pl.col(pl.List)):
+        for lists in (each for each in learned if isinstance(each.dtype, pl.List)):
             at = (lists.alias("lists").list.len() > 0).arg_max() or 0
             self._learn([{lists.name: elements} for elements in lists.slice(at, 1).to_list()])
         self._rows += frame.height
@@ -667,7 +677,7 @@ class _Survey:
 
 
 def _with_columns(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk:
-    if forms is None or not all(fits(dtype, schema[name]) for name, dtype in forms.schema.items()):
+    if forms is None or forms.checked or not all(fits(dtype, schema[name]) for name, dtype in forms.schema.items()):
         return chunk
     return replace(chunk, columns=tuple(name for name, dtype in forms.schema.items() if dtype != pl.Null))
 
