@@ -321,8 +321,8 @@ class _Exact(Column):
         return result
 
     def _json(self, value: Any) -> str | None:
-        text = _json(value, self.name, _marked)
-        return _json(_mended(value), self.name, _marked) if text is not None and "\\ud" in text else text
+        text = _json(value, self.name, _ENCODE_MARKED)
+        return _json(_mended(value), self.name, _ENCODE_MARKED) if text is not None and "\\ud" in text else text
 
 
 def _kinds_of(values: Sequence[Any]) -> set[type]:
@@ -434,12 +434,12 @@ def _not_utf8(name: str, row: int, error: UnicodeDecodeError) -> InputError:
 
 def text_of(value: Any, name: str) -> str | None:
     """Return a value as text, of a structured one its JSON; ``name`` is that of the column, for messages."""
-    return mended(value) if isinstance(value, str) else _json(value, name, _in_json)
+    return mended(value) if isinstance(value, str) else _json(value, name, _ENCODE)
 
 
-def _json(value: Any, name: str, default: Callable[[Any], Any]) -> str | None:
+def _json(value: Any, name: str, encode: Callable[[Any], str]) -> str | None:
     try:
-        return None if value is None else json.dumps(value, default=default)
+        return None if value is None else encode(value)
     except ValueError as error:  # an integer past the interpreter's limit
         raise InputError(f"A value of `{printable(name)}` cannot be written as JSON: {error}.") from None
 
@@ -458,6 +458,10 @@ def _marked(value: Any) -> Any:
     """Return ``_in_json``, but for bytes that are not UTF-8 a mark, by which a check that reads them is told."""
     converted = _in_json(value)
     return {BYTES: value.hex()} if converted is None else converted
+
+
+# made once: ``json.dumps`` makes an encoder for each value
+_ENCODE, _ENCODE_MARKED = (json.JSONEncoder(default=default).encode for default in (_in_json, _marked))
 
 
 def _mended(value: Any) -> Any:

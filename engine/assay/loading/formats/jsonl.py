@@ -24,7 +24,7 @@ from assay.loading.formats.json_forms import Forms, fits, parse, plain_rows, typ
 from assay.loading.formats.reading import BadRow, File, Reading, Unit, changed, looked_through, pick, rows_in_all
 from assay.names import BAD, EXPECTED, GOLD_COLUMNS, VERIFIER
 from assay.system.arrow import pa
-from assay.system.memory import room
+from assay.system.memory import room, uncollected
 from assay.thresholds import THRESHOLDS
 from assay.values.chats import EXACT
 from assay.values.rows import LearnedColumns
@@ -432,6 +432,7 @@ class JsonlFile(File):
                     raise changed(self.source.name)
                 yield pick(frame, names)
 
+    @uncollected()
     def _frame(self, chunk: Chunk, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
         names = [name for name in columns if name != BAD]
         if chunk.columns is None:
@@ -633,6 +634,7 @@ class _Survey:
         self._rows += frame.height
         return True
 
+    @uncollected()
     def _read(self, data: bytes) -> bool:
         rows: list[dict[str, Any]] = []
         first, oddities, bad_lines = self._rows, self._reader.odd_lines, len(self._bad)
