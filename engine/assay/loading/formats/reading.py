@@ -451,9 +451,8 @@ def batches(frame: pl.LazyFrame, batch_rows: int | None = None) -> Iterator[pl.D
     stream = pl.concat([frame.with_columns(pl.lit(value=False).alias(_END)), end_mark])
     has_ended = False
     for batch in stream.collect_batches(engine="streaming", chunk_size=batch_rows):
-        has_ended = bool(batch[_END].any())
-        rows = batch.drop(_END)
-        yield rows.head(-1) if has_ended else rows
+        has_ended = bool(batch.drop_in_place(_END).any())  # ``drop`` would be a query
+        yield batch.head(-1) if has_ended else batch
     if not has_ended:
         raise cut_short()
 
