@@ -33,7 +33,7 @@ OPEN = ("params", "info", "state")
 _COMPATIBLE = ({int, float}, {list, tuple})
 """Types that can share a column."""
 
-_DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
 """NOTE: Polars builds columns of plain values and messages, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
 
 Place = tuple[str | None, ...]
@@ -138,7 +138,7 @@ class Column:
         if not self._kinds:
             return pl.Series(self.name, values, dtype=pl.Null)
         if self._kinds <= LEAVES and (kind := _kind_of(self._type)) is not None:
-            return pl.Series(self.name, values, dtype=_DTYPES[kind])
+            return pl.Series(self.name, values, dtype=DTYPES[kind])
         if (fields := _fields_in(self._type)) and _fields_of_texts(values) is not None:
             return _lists_of_texts(values, fields).alias(self.name)
         return pl.Series(self.name, pa.array(values, type=self._type) if values else pa.nulls(0, self._type))
@@ -170,7 +170,7 @@ class Column:
             (kind,) = kinds
             if object in _kinds_of(values):
                 raise OverflowError("an integer of more than 64 bits")
-            series = pl.Series(values, dtype=_DTYPES[kind])
+            series = pl.Series(values, dtype=DTYPES[kind])
             if kind is int and not series.is_between(-FLOATABLE, FLOATABLE).all():
                 self._wide.add(())
             learned = _arrow_types()[kind]
@@ -298,9 +298,9 @@ class _Exact(Column):
         kinds, elements = self._kinds - {type(None)}, self._elements - {type(None)}
         dtype: Any = None
         if len(kinds) <= 1 and len(elements) <= 1:
-            dtype = _DTYPES.get(*kinds) if kinds else pl.Null
+            dtype = DTYPES.get(*kinds) if kinds else pl.Null
             if kinds == {list}:
-                inner = _DTYPES.get(*elements) if elements else pl.Null
+                inner = DTYPES.get(*elements) if elements else pl.Null
                 dtype = inner and pl.List(inner)
         if dtype is None:
             return typed(self.name, [self._json(value) for value in values])

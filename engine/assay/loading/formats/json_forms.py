@@ -28,7 +28,7 @@ import polars as pl
 from assay.expressions.json import NOT_JSON, quick_loads
 from assay.system.arrow import pa, pj
 from assay.thresholds import THRESHOLDS
-from assay.values.column import FLOATABLE
+from assay.values.column import DTYPES, FLOATABLE
 
 _GAP = rb"[ \t]*"
 _BROKEN = rb"-?[0-9]++[.eE][0-9.eE+-]*+"
@@ -38,8 +38,7 @@ _FRACTIONS = {pl.Float64(): _BROKEN, pl.List(pl.Float64()): _BROKEN_LIST}
 _MINUS_ZERO = re.compile(rb"-0(?<=[:\[, \t]-0)[,}\] \t]")
 """It begins with a literal, for which Python looks fifteen times as fast: many files have a zero in each chunk, a reward or a label."""
 _NULL_BEHIND = re.compile(rb"\}[ \t]*null")
-_LEAVES: dict[type, Any] = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64}
-_KINDS = _LEAVES | {list: pl.List, dict: pl.Struct}
+_KINDS = DTYPES | {list: pl.List, dict: pl.Struct}
 _BLOCK = 1 << 20
 """Bytes that a thread parses at a time."""
 _NEWLINE, _RETURN, _OPENING, _CLOSING = b"\n\r{}"
@@ -142,31 +141,36 @@ def _objects(data: bytes) -> int | None:
     return len(ends) if is_each else None
 
 
-def _is_certain(series: pl.Series, data: bytes, *, nested: bool = False) -> bool:
-    """Return whether numbers are those that are written, and no message lacks anything."""
+def _parts(series: pl.Series, *, in_list: bool = False) -> Iterator[tuple[pl.Series, bool]]:
+    """Yield values and all that is within them, each with whether it is the elements of lists."""
     series = series.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
+    yield series, in_list
     if isinstance(series.dtype, pl.Struct):
-        return all(_is_certain(field, data, nested=True) for field in series.struct.unnest())
-    if isinstance(series.dtype, pl.List):
-        elements = series.filter((series.list.len() > 0).fill_null(value=False)).explode()
-        if isinstance(elements.dtype, pl.Struct) and any(field.null_count() for field in elements.struct.unnest()):
-            return False
-        return _is_certain(elements, data, nested=True)
-    if series.dtype not in (pl.Int64, pl.Float64):
-        return True
-    # the next integer is read as the same float
-    is_exact = series.is_between(-FLOATABLE + 1, FLOATABLE - 1).all() or (series.dtype == pl.Int64 and not nested)
-    # -0 is 0 to Python, and to Arrow where it reads floats, as it may once all types are known, it is not
-    return is_exact and not ((series == 0).any() and _MINUS_ZERO.search(data))
+        for field in series.struct.unnest():
+            yield from _parts(field)
+    elif isinstance(series.dtype, pl.List):
+        yield from _parts(series.filter((series.list.len() > 0).fill_null(value=False)).explode(), in_list=True)
+
+
+def _is_certain(series: pl.Series, data: bytes) -> bool:
+    """Return whether numbers are those that are written, and no message lacks anything."""
+    nested = series.dtype.is_nested()
+    for part, in_list in _parts(series):
+        if isinstance(part.dtype, pl.Struct):
+            if in_list and any(field.null_count() for field in part.struct.unnest()):
+                return False
+        elif part.dtype in (pl.Int64, pl.Float64):
+            # the next integer is read as the same float
+            is_exact = part.is_between(-FLOATABLE + 1, FLOATABLE - 1).all() or (part.dtype == pl.Int64 and not nested)
+            # -0 is 0 to Python, and to Arrow where it reads floats, as it may once all types are known, it is not
+            if not is_exact or ((part == 0).any() and _MINUS_ZERO.search(data)):
+                return False
+    return True
 
 
 def _is_finite(series: pl.Series) -> bool:
-    series = series.alias("values")  # as above
-    if isinstance(series.dtype, pl.Struct):
-        return all(map(_is_finite, series.struct.unnest()))
-    if isinstance(series.dtype, pl.List):
-        return _is_finite(series.filter((series.list.len() > 0).fill_null(value=False)).explode())
-    return series.dtype != pl.Float64 or bool(series.is_finite().all())
+    """Return whether no number is one that JSON does not have."""
+    return all(part.dtype != pl.Float64 or part.is_finite().all() for part, _ in _parts(series))
 
 
 def type_of(values: Sequence[Any], known: pl.DataType) -> pl.DataType:
@@ -195,7 +199,7 @@ def _type_of(values: Sequence[Any], known: Any) -> pl.DataType:
         return pl.List(_type_of([*chain.from_iterable(filter(None, values))], getattr(known, "inner", pl.Null())))
     if len(kinds) > 1 and kinds != {int, float}:
         raise _NoForm
-    return _LEAVES[float if float in kinds else kinds.pop()]() if kinds else pl.Null()
+    return DTYPES[float if float in kinds else kinds.pop()]() if kinds else pl.Null()
 
 
 def fits(proven: Any, target: Any) -> bool:

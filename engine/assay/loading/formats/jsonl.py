@@ -391,7 +391,7 @@ class Chunk:
         length: Their size in bytes.
         line: Number of the first line, from 1.
         columns: The columns that Arrow reads, all others being null; None if Python reads the chunk.
-        has_nothing_odd: Whether Python found nothing odd in it.
+        has_nothing_odd: Whether nothing odd was found in it.
     """
 
     offset: int
@@ -583,10 +583,10 @@ class _Survey:
             self._add_bad(self._line, 0, piece.data, too_long(self._reading.max_line))
         elif is_plain and self._is_read_by_engine(piece, ahead):
             forms, lines, has_nothing_odd = self.forms, self._rows - rows_before, True
-        elif self._read(piece.data):
+        elif (rows := self._read(piece.data)) is not None:
             has_nothing_odd = self._reading.reshape is None
             if is_plain:
-                forms = self._forms_of(piece)
+                forms = self._forms_of(piece, rows)
         chunk = Chunk(
             self._offset, piece.length, self._line, self._rows - rows_before, None, piece.whole, has_nothing_odd
         )
@@ -594,9 +594,9 @@ class _Survey:
         self._offset += piece.length
         self._line += lines or piece.data.count(b"\n") or 1
 
-    def _forms_of(self, piece: Piece) -> Forms | None:
+    def _forms_of(self, piece: Piece, rows: list[dict[str, Any]]) -> Forms | None:
         """Return the forms of a piece that Python has read, from which on those that follow are read by Arrow."""
-        by_python = self._types_by_python(piece)
+        by_python = self._types_by_python(rows)
         schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()} | by_python
         if schema == self.forms.all_types:
             return None
@@ -605,11 +605,10 @@ class _Survey:
         self.forms = Forms(schema, [*exact], checked)
         return self.forms if not checked and self.forms.read(piece.data) is not None else None
 
-    def _types_by_python(self, piece: Piece) -> dict[str, pl.DataType]:
-        """Return the types, in the lines so far, of columns that only Python gives: where lines have them, it need not look for oddities."""
+    def _types_by_python(self, rows: list[dict[str, Any]]) -> dict[str, pl.DataType]:
+        """Return the types, in these rows and those before, of columns that only Python gives: where lines have them, nothing is odd."""
         types = {name: self.forms.all_types.get(name, pl.Null()) for name in self._columns.settled}
         names = [name for name, dtype in types.items() if dtype != pl.Object()]
-        rows = (plain_rows(piece.data) if names else None) or []
         return types | {name: type_of([row.get(name) for row in rows], types[name]) for name in names}
 
     def _is_read_by_engine(self, piece: Piece, ahead: _ReadAhead) -> bool:
@@ -621,21 +620,15 @@ class _Survey:
         frame = self.forms.read(piece.data) if ahead is None else ahead.result()
         if frame is None:
             return False
-        learned = [each for each in frame if each.name not in self.forms.checked]
-        for integers in (each for each in learned if each.dtype == pl.Int64):
-            ends = (integers.min(), integers.max())
-            self._learn([{integers.name: bound} for bound in ends if bound is not None])
-        for texts in (each for each in learned if each.dtype == pl.String):
-            # NOTE: methods of a series named "^y$" take its name as a pattern
-            self._learn([{texts.name: text} for text in texts.alias("texts").drop_nulls().head(1)])
-        for lists in (each for each in learned if isinstance(each.dtype, pl.List)):
-            at = (lists.alias("lists").list.len() > 0).arg_max() or 0
-            self._learn([{lists.name: elements} for elements in lists.slice(at, 1).to_list()])
+        for values in frame:
+            if values.name not in self.forms.checked:
+                self._learn([{values.name: value} for value in _telling(values)])
         self._rows += frame.height
         return True
 
     @uncollected()
-    def _read(self, data: bytes) -> bool:
+    def _read(self, data: bytes) -> list[dict[str, Any]] | None:
+        """Learn from lines, and return their rows if nothing about them is odd."""
         rows: list[dict[str, Any]] = []
         first, oddities, bad_lines = self._rows, self._reader.odd_lines, len(self._bad)
         for number, position, raw, result in self._reader.lines(data, self._line):
@@ -646,7 +639,7 @@ class _Survey:
                 rows += result
                 self._rows += len(result)
         self._learn(rows, first)
-        return (oddities, bad_lines) == (self._reader.odd_lines, len(self._bad))
+        return rows if (oddities, bad_lines) == (self._reader.odd_lines, len(self._bad)) else None
 
     def _learn(self, rows: list[dict[str, Any]], first: int = 0) -> None:
         try:
@@ -682,6 +675,18 @@ def _with_columns(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk
     if forms is None or forms.checked or not all(fits(dtype, schema[name]) for name, dtype in forms.schema.items()):
         return chunk
     return replace(chunk, columns=tuple(name for name, dtype in forms.schema.items() if dtype != pl.Null))
+
+
+def _telling(values: pl.Series) -> list[Any]:
+    """Return those of the values of a known type from which a column may learn."""
+    values = values.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
+    if values.dtype == pl.Int64:
+        return [end for end in (values.min(), values.max()) if end is not None]
+    if values.dtype == pl.String:
+        return values.drop_nulls().head(1).to_list()
+    if isinstance(values.dtype, pl.List):
+        return values.slice((values.list.len() > 0).arg_max() or 0, 1).to_list()
+    return []
 
 
 def _plain_type(dtype: pl.DataType) -> pl.DataType:
